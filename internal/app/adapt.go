@@ -49,8 +49,8 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 // boundRecords updates the number of stored records of permit requests for each client, until ctx ends.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
-// endLeases gives unused permits back to the pacers until ctx ends. These permits belong to senders that have stopped
-// renewing their lease (time limit for unused permits).
+// endLeases gives unused permits back to the pacers, if the sender has stopped renewing its lease (time limit for
+// unused permits). The method endLeases returns when ctx ends.
 func (s *Service) endLeases(ctx context.Context) {
 	ticker := time.NewTicker(leasesEvery)
 	defer ticker.Stop()
@@ -73,7 +73,7 @@ func (s *Service) endLeases(ctx context.Context) {
 	}
 }
 
-// leasesEvery is the time between two searches for ended leases (rights to use permits).
+// leasesEvery is the time between two searches for ended leases (time limits for unused permits).
 const leasesEvery = time.Second
 
 // keepLists merges and removes live changes (changes of sets by API calls) in the background until ctx ends, so that

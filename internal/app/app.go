@@ -140,8 +140,8 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 // Addr returns the address of the API's listener.
 func (s *Service) Addr() net.Addr { return s.endpoints[0].listener.Addr() }
 
-// Failed returns a channel that receives an error when a network listener fails. After a network listener has failed,
-// the service is unusable, and the caller must stop the service.
+// The method Failed returns a channel that receives an error when a network listener fails. After a network listener
+// has failed, the service is unusable, and the caller must stop the service.
 func (s *Service) Failed() <-chan error { return s.failed }
 
 // Stop finishes the running calls and then stops the service, in named steps with time limits. The error of Stop lists
@@ -166,8 +166,8 @@ const (
 	closeTimeout    = time.Minute
 )
 
-// The method steps returns the steps that start the service, in order. Each step of the start has an action that starts
-// a component and an action that stops this component.
+// The method "steps" returns the steps that start the service, in order. Each step of the start has an action that
+// starts a component and an action that stops this component.
 func (s *Service) steps() []step {
 	cfg := s.config
 	var refreshing, watching, counting, bounding, remembering, listing, leasing background
@@ -206,8 +206,8 @@ func (s *Service) steps() []step {
 }
 
 // These constants are the memory in bytes that the service needs in addition to its configured bounds; see the section
-// "Memory" of docs/operating.md. The constants are the memory for the program itself, for each user in a running call,
-// and for the embedded store without the store's cache.
+// "Memory" of docs/operating.md. The constants cover the program itself, each user in a running call, and the embedded
+// store without its cache.
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64

@@ -8,8 +8,8 @@ import (
 	"capper/internal/config"
 )
 
-// The type audiences holds the named audience expressions of the two latest configurations, each with its policy. With
-// two configurations in memory, a call that began before a reload still finds the expressions of the previous
+// The type "audiences" holds the named audience expressions of the two latest configurations, each with its policy.
+// With two configurations in memory, a call that began before a reload still finds the expressions of the previous
 // configuration. The zero value contains no expressions.
 type audiences struct {
 	latest atomic.Pointer[[2]*config.Config] // newest and previous configuration; nil: no configuration yet

@@ -35,8 +35,8 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	return nil
 }
 
-// The type grants reads the users who received a message from the audit of all instances, including the latest records
-// of this instance.
+// The type "grants" reads the users who received a message from the audit of all instances, including the latest
+// records of this instance.
 type grants struct {
 	*archive.Archive
 	journal *journal.Journal
@@ -84,7 +84,7 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Vers
 	return versions, nil
 }
 
-// The method records returns a reader of earlier decisions, or nil if no audit is configured.
+// The method "records" returns a reader of earlier decisions, or nil if no audit is configured.
 func (s *Service) records() server.AuditRecords {
 	if s.journal == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// The type calls counts the running HTTP handlers, so that a stop of the service can wait for the handlers. An
+// The type "calls" counts the running HTTP handlers, so that a stop of the service can wait for the handlers. An
 // http.Server does not wait for a handler whose connection it has closed, but the handler may still use the store.
 type calls struct {
 	mu     sync.Mutex
@@ -15,7 +15,7 @@ type calls struct {
 	idle   chan struct{} // closed when no call runs and new calls are refused
 }
 
-// The method counted returns a handler that calls the handler h and counts the running calls. After a call of the
+// The method "counted" returns a handler that calls the handler h and counts the running calls. After a call of the
 // method end(), the returned handler aborts all requests.
 func (c *calls) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

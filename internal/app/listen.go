@@ -17,7 +17,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// The type endpoint is a network listener with the HTTP server that handles its requests.
+// An endpoint is a network listener with the HTTP server that handles its requests.
 type endpoint struct {
 	what     string
 	handler  http.Handler

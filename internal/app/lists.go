@@ -21,13 +21,14 @@ import (
 // within two days.
 const oldList = 48 * time.Hour
 
-// The method guarded returns the maximum percentage of users that each guarded set may lose from one segments
-// generation (published version) to the next. If a set loses more, the service rejects the new generation.
+// The method "guarded" returns the maximum percentage of users that each guarded set may lose from one segments
+// generation (published version) to the next. If a set loses a higher percentage of its users, the service rejects the
+// new generation.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
 // listProblems describes suppressed sets (of users who must not receive messages) that have, or may soon have, fewer
-// users than intended. listProblems also describes guarded sets whose loss of users in a segments generation the
-// service could not check.
+// users than intended. The method listProblems also describes guarded sets whose loss of users in a segments generation
+// the service could not check.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()
 	now := s.clock()

@@ -16,7 +16,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// The type lists combines the segments generation (published version) in use with the live changes of its sets (users
+// The type "lists" combines the segments generation (published version) in use with the live changes of its sets (users
 // whom API calls added or removed).
 type lists struct {
 	store     live.Store // nil: the store does not support live changes
@@ -27,7 +27,7 @@ type lists struct {
 	mu       sync.Mutex // serializes changes of inUse
 
 	// seen holds the as-of times (up to which a set's build includes all changes) of the generations that were in use
-	// in the last period of freeAfter. Only the method free uses the field seen.
+	// in the last period of freeAfter. Only the method "free" uses the field seen.
 	seen []sighting
 }
 
@@ -54,9 +54,9 @@ type generation struct {
 
 var _ capping.Live = (*generation)(nil)
 
-// The method missed returns an error if a published generation does not contain changes of a set that the store has
-// already removed from the live changes (changes by API calls). The store removes a live change after the segments
-// generations in use on all instances have contained the change for the time freeAfter.
+// The method "missed" returns an error if a published generation lacks changes of a set by API calls that the store has
+// already removed. The store removes a live change after the segments generations in use on all instances have
+// contained the change for the time freeAfter.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -87,7 +87,7 @@ func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
-// The method changes returns a counter that increases with each live change (change of a set by an API call).
+// The method "changes" returns a counter that increases with each live change (change of a set by an API call).
 func (l *lists) changes() uint64 {
 	if l.store == nil {
 		return 0
@@ -103,14 +103,14 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns a value of the type lists without a store and without segments, which later steps of the start add.
+// newLists returns a value of the type lists. Later steps of the start add the store and the segments.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)
 	return l
 }
 
-// The method take sets the configuration whose rules for sets apply from now on.
+// The method take stores the configuration whose rules for sets apply from now on.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
 // isLive reports whether the configuration allows the set to exist only through API calls, before any build contains
@@ -224,7 +224,7 @@ const (
 	freeAfter = 10 * time.Minute
 )
 
-// The method tend merges and removes live changes (changes of sets by API calls) until ctx ends, so that look-ups in
+// Until ctx ends, the method tend merges and removes live changes (changes of sets by API calls), so that look-ups in
 // the sets stay fast.
 func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(error)) {
 	if l.store == nil {
@@ -277,7 +277,7 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// The method free removes live changes (changes of sets by API calls) from the store. The store may remove a live
+// The method "free" removes live changes (changes of sets by API calls) from the store. The store may remove a live
 // change when the segments generations in use on all instances have contained it for the time freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
@@ -301,9 +301,9 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained() returns a time for each set. Every segments generation that was in use during the last period of
-// freeAfter included all changes of the set up to the returned time. If the record of used generations (l.seen) does
-// not yet cover a period of freeAfter, contained() returns nil.
+// contained() returns a time for each set. Every segments generation in use during the last ten minutes (freeAfter)
+// contained all changes of the set up to the returned time. If the service has noted the generations in use (l.seen)
+// for less than ten minutes, contained() returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

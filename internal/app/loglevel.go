@@ -19,7 +19,7 @@ func New(configured string) *level {
 	return l
 }
 
-// parse parses the name of a log level.
+// The function parse parses the name of a log level.
 func parse(name string) (level slog.Level, err error) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if name == Name(level) {

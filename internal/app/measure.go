@@ -12,7 +12,7 @@ import (
 	"capper/internal/trace"
 )
 
-// The type result is a metric label for store calls: the store decided about all, some or none of the users.
+// A result is a metric label that says whether a store call decided about all, some or none of the users.
 type result int
 
 const (
@@ -29,7 +29,7 @@ type callMetrics struct {
 	seconds prometheus.Observer
 }
 
-// The type measured wraps a store, and measures the number and the duration of the store calls.
+// The type "measured" wraps a store, and measures the number and the duration of the store calls.
 type measured struct {
 	capping.Store
 	filter, release, erase, log, messages callMetrics

@@ -75,8 +75,8 @@ func (s *Service) notify(states ...string) {
 	}
 }
 
-// reload applies a new configuration as a whole. If any part of the new configuration is not acceptable, reload()
-// returns an error and keeps the previous configuration.
+// The method reload applies a new configuration as a whole. If any part of the new configuration is not acceptable,
+// reload() returns an error and keeps the previous configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
 		return err // before announce, because the service tries a rejected reload repeatedly
@@ -147,15 +147,15 @@ func (s *Service) warn(cfg *config.Config) {
 	}
 }
 
-// The interface announcer is a store that remembers the policies in force. Before an instance applies a policy, the
-// instance calls Announce. If several instances share the store, Announce tells the other instances about the policy.
-// If Announce returns an error, the instance must not apply the policy.
+// An announcer is a store that remembers the policies in force. Before an instance applies a policy, the instance calls
+// Announce. If several instances share the store, Announce tells the other instances about the policy. If Announce
+// returns an error, the instance must not apply the policy.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
 // announce() tells the store the policy that the service is about to use. A Redis store publishes the policy to the
-// other instances that share the store. Every store compares the numbers of channels with those in stored sends.
+// other instances that share the store. Every store compares the numeric ids of channels with the ids in stored sends.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

@@ -54,7 +54,7 @@ func (s *Service) checkIDs() error {
 	return nil
 }
 
-// The method ids returns the scheme (kind and key) of the user ids, which never changes while the service runs.
+// The method "ids" returns the scheme (kind and key) of the user ids, which never changes while the service runs.
 func (s *Service) ids() *ids.Scheme { return s.segments.Current().IDs() }
 
 // refreshSegments loads newly published generations of the segments until ctx ends.
@@ -90,7 +90,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	}
 }
 
-// The method problems describes settings of the current policy that are allowed but unusual.
+// The method "problems" describes settings of the current policy that are allowed but unusual.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
 	return slices.Concat(s.missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),

@@ -34,7 +34,7 @@ func (s *Service) require(m *segments.Manifest) error {
 		strings.Join(missing, ", "))
 }
 
-// The method needs returns the policy whose sets the published segments generations must contain: the current policy
+// The method "needs" returns the policy whose sets the published segments generations must contain: the current policy
 // or, during the start, the configured policy.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
@@ -43,9 +43,9 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// The method lacks returns an error with the sets that a new policy needs but the segments generation lacks, or nil if
-// no set is missing. The error leaves out missing sets that the current policy needs, too. A set that is already
-// missing before a reload is no reason to reject the reload, because the reload may solve the problem.
+// The method "lacks" returns an error with the sets that a new policy needs but the segments generation lacks, or nil
+// if no set is missing. The error omits missing sets that the current policy also needs. A set that is already missing
+// before a reload is no reason to reject the reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
@@ -83,7 +83,7 @@ func keyOf(policy *capping.Policy, set string) string {
 	return "suppress." + set
 }
 
-// If no set has the given name, but a segment has, butSegment returns a hint for an error text.
+// If a segment has the given name, but no set has it, butSegment returns a hint for an error text.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
 		return " (the name is a segment there, but a set is required)"
@@ -117,8 +117,8 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	}
 }
 
-// The function zoneless describes a problem if the policy uses users' time zones, but the segments generation contains
-// no time zones.
+// The function "zoneless" describes a problem if the policy uses users' time zones, but the segments generation
+// contains no time zones.
 func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
@@ -128,7 +128,7 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
-// The function unbound describes configured audience expressions with names that are missing or ambiguous in the
+// The function "unbound" describes configured audience expressions with names that are missing or ambiguous in the
 // segments generation.
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)

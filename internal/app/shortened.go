@@ -8,8 +8,9 @@ import (
 	"capper/internal/capping"
 )
 
-// The type shortened remembers the last reload that shortened the longest window of the limits. Such a reload may be a
-// mistake. While the store keeps the older sends, operators can undo the reload without harm.
+// The type "shortened" remembers the last reload that shortened the longest window of the limits. A reload that
+// shortens a window may be a mistake. While the store keeps the older sends, operators can undo the reload without
+// harm.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
@@ -27,7 +28,7 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// The method problems describes the shortened limits for the status of the service. The method reports nothing if the
+// The method "problems" describes the shortened limits for the status of the service. The method reports nothing if the
 // windows of the current limits are long enough again, or if the store has removed the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The variable states lists the values of capping.Health.State.
+// The variable "states" lists the values of capping.Health.State.
 var states = []string{"ok", "degraded", "down"}
 
 // healthTimeout is the time for which a scrape of the metrics waits for the store.

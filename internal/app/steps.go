@@ -60,8 +60,8 @@ type stack struct {
 	steps  []step
 }
 
-// The method start runs the up action (which starts a component) of a step, and pushes the step on the stack. An up
-// action that fails must undo its own effects, and the step is not pushed.
+// The method start runs the up action (which starts a component) of a step, and pushes the step on the stack. If an up
+// action fails, it must undo its own effects, and the method start does not push the step.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -109,7 +109,7 @@ func (s *stack) undo(last step, running string) (err error) {
 	return nil
 }
 
-// The type background runs a function in its own goroutine until a call of the method end.
+// A background runs a function in its own goroutine, until a call of the method end.
 type background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -136,7 +136,7 @@ func (b *background) end(context.Context) error {
 	return nil
 }
 
-// The function named prefixes an error with the name of the operation that failed.
+// The function "named" prefixes an error with the name of the operation that failed.
 func named(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"capper/internal/whatif"
 )
 
-// The method replays returns a function that decides the calls in the audit again under other limits, or nil if no
+// The method "replays" returns a function that decides the calls in the audit again under other limits, or nil if no
 // audit is configured.
 func (s *Service) replays() server.Replay {
 	if s.journal == nil {

@@ -29,8 +29,8 @@ func (c *cursor) byte() byte {
 	return b
 }
 
-// uvarint reads a number in varint encoding. uvarint accepts only the shortest encoding of a number, because the writer
-// uses the shortest encoding.
+// uvarint reads a number in varint encoding. The method uvarint accepts only the shortest encoding of a number, because
+// the writer uses the shortest encoding.
 func (c *cursor) uvarint() uint64 {
 	n, size := binary.Uvarint(c.rest)
 	switch {
@@ -63,7 +63,7 @@ func (c *cursor) below(most uint64) uint64 {
 	return n
 }
 
-// The method elements reads the number of elements of a list. Each element of the list takes at least one byte.
+// The method "elements" reads the number of elements of a list. Each element of the list takes at least one byte.
 func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
 
 func (c *cursor) bytes(n uint64) []byte {

@@ -38,7 +38,7 @@ func (r *Reader) record(c *cursor) *Record {
 	return x
 }
 
-// The method contents reads the fields of a record that exist only for the record's kind of call.
+// The method "contents" reads the fields of a record that exist only for the record's kind of call.
 func (r *Reader) contents(c *cursor, x *Record) {
 	if x.Kind == Pace {
 		x.Permits = r.permits(c)

@@ -2,8 +2,8 @@ package audit
 
 import "fmt"
 
-// maxWords, maxWordBytes and maxWord limit the dictionary of texts in an audit file, because the writer and the reader
-// of the file keep the dictionary in memory.
+// maxWords, maxWordBytes and maxWord limit the dictionary of texts in an audit file, because its writer and its readers
+// keep the dictionary in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
@@ -18,7 +18,7 @@ const (
 	refFirst   = 2
 )
 
-// The type dictionary holds the texts that an audit file stores once, in the order of their first occurrence. If the
+// A dictionary holds the texts that an audit file stores once, in the order of their first occurrence. If the
 // dictionary is full, every record with a new text contains the whole text.
 type dictionary struct {
 	words []string // the texts, for a reader

@@ -46,10 +46,10 @@
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
 //
-// An audit file stores a text as its length and its UTF-8 bytes. A record refers to a text by a number. The number 0 is
-// followed by a new text, which readers add to the file's dictionary under the next free number. The number 1 is
-// followed by a new text that does not enter the dictionary. The number 2+i stands for the text i of the dictionary. An
-// audit file has two dictionaries: one for message ids, and one for all other texts. The constants in dictionary.go
+// An audit file stores a text as its length and its UTF-8 bytes. A record refers to a text by a number. After the
+// number 0, a new text follows, which readers add to the file's dictionary under the next free number. After the number
+// 1, a new text follows, which readers do not add to the dictionary. The number 2+i means the text i of the dictionary.
+// An audit file has two dictionaries: one for message ids, and one for all other texts. The constants in dictionary.go
 // limit the size of each dictionary. An audit file stores the users of a group as a portable roaring bitmap, or as a
 // list if the group has few users. The record of a call for one user takes some 35 bytes in an audit file. Audit files
 // whose user ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see images.go.

@@ -27,8 +27,8 @@ func checkOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])[:checkDigits]
 }
 
-// Seal encodes a document, such as an Entry or an Erasure, as a JSON object whose last member is a checksum. Besides
-// the checksum, the document must have at least one other member.
+// The function Seal encodes a document, such as an Entry or an Erasure, as a JSON object whose last member is a
+// checksum. Besides the checksum, the document must have at least one other member.
 func Seal(document any) ([]byte, error) {
 	body, err := json.Marshal(document)
 	if err != nil {

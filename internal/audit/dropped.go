@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Dropped is a document with the numbers of an instance's audit files that a compaction removed because of their age. A
-// Dropped document lies below OpenPrefix, where earlier versions of capper ignore objects that are not audit files.
+// A Dropped is a document with the numbers of an instance's audit files that a compaction removed because of their age.
+// A Dropped document lies below OpenPrefix, where earlier versions of capper ignore objects that are not audit files.
 type Dropped struct {
 	Instance string    `json:"instance"` // "" in the document that records since when compactions note removed files
 	Through  uint64    `json:"through"`  // files with this number and lower ones were removed

@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Encoder encodes the frames (entries) of one audit file, in the order of the file. An Encoder is not safe for
+// An Encoder encodes the frames (entries) of one audit file, in the order of the file. An Encoder is not safe for
 // concurrent use. The caller must write every frame to the file, because readers could not decode the later frames
 // otherwise.
 type Encoder struct {
@@ -230,7 +230,7 @@ const fewUsers = 8
 
 // appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the size
 // of the bitmap, and then the bitmap. For a list, appendUsers writes twice the number of users plus 1, and then a
-// distance for each user: the number of ids between the previous user and this user.
+// distance for each user. The distance is the number of ids between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

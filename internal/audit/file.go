@@ -47,7 +47,7 @@ type Header struct {
 	IDs      IDs           // ids of the users in all records
 }
 
-// Gap is an entry of an audit file with the number of consecutive records that the instance lost.
+// A Gap is an entry of an audit file with the number of consecutive records that the instance lost.
 type Gap struct {
 	Lost     uint64          // number of lost records
 	From, To capping.Instant // times of the first and the last lost call
@@ -64,8 +64,8 @@ type End struct {
 	Closed    capping.Instant // if Recovered: time when the file was closed; missing calls ended earlier
 }
 
-// Frame is one entry (record, gap or end) of an audit file after the header. One field of a Frame is set, and all other
-// fields are nil.
+// A Frame is one entry (record, gap or end) of an audit file after the header. One field of a Frame is set, and all
+// other fields are nil.
 type Frame struct {
 	Record *Record
 	Gap    *Gap

@@ -86,7 +86,7 @@ type idsDocument struct {
 	Check string `json:"check_of_key"`
 }
 
-// Seal encodes the document that describes the user ids of an audit location.
+// The method Seal encodes the document that describes the user ids of an audit location.
 func (i IDs) Seal() ([]byte, error) { return Seal(idsDocument{i.Kind.String(), i.Check}) }
 
 // UnsealIDs decodes the document that describes the user ids of an audit location.

@@ -10,10 +10,10 @@ import (
 )
 
 // An audit file stores a set of id images (64-bit hashes of ids) as the gaps between neighbouring images, in Rice
-// coding. Rice coding stores the low bits of a gap unchanged. A number of zeros and a final 1 stand for the high bits:
-// the number of zeros is the value of the high bits. The number of low bits follows from the number of images alone.
-// The high bits have small values, because hashes are spread evenly: a million images take 46 bits each. The values of
-// the high bits of any n images add up to at most 2n.
+// coding. Rice coding stores the low bits of a gap unchanged. A number of zeros, followed by a 1, encodes the high
+// bits. The number of zeros is the value of the high bits. The number of low bits follows from the number of images
+// alone. The high bits have small values, because hashes are spread evenly: a million images take 46 bits each. The
+// values of the high bits of any n images add up to at most 2n.
 
 // lowBits returns the number of low bits that an audit file stores unchanged, for each gap between n id images (64-bit
 // hashes).
@@ -22,9 +22,10 @@ func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 // imagesBound returns the maximum number of bytes that n id images (64-bit hashes) take in an audit file.
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
-// appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. appendImages
-// writes first the number of id images, and then the gaps between the images as bits. The first bit is the lowest bit
-// of the first byte. A gap is the number of values between an id image and the next lower id image in the set.
+// appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. The function
+// appendImages writes first the number of id images, and then the gaps between the images as bits. The first bit is the
+// lowest bit of the first byte. A gap is the number of values between an id image and the next lower id image in the
+// set.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -72,7 +73,7 @@ func (w *bitWriter) end() []byte {
 // errImages reports that a stored gap leads to an id image (64-bit hash) of more than 64 bits.
 var errImages = errors.New("images exceed 64 bits")
 
-// The method images reads a set of id images (64-bit hashes) that appendImages wrote.
+// The method "images" reads a set of id images (64-bit hashes) that appendImages wrote.
 func (c *cursor) images() []capping.UserID {
 	// Each id image takes more than one bit. The cursor therefore rejects a number of images that is too large for the
 	// payload, before memory is allocated.
@@ -136,7 +137,7 @@ func (r *bitReader) window() uint64 {
 	return window >> (r.at & 7)
 }
 
-// The method bits reads n bits. The argument n of the method bits is at most 64.
+// The method "bits" reads n bits. The argument n of the method "bits" is at most 64.
 func (r *bitReader) bits(n uint) (v uint64) {
 	if n > 32 {
 		v = r.window() & (1<<32 - 1)
@@ -150,8 +151,8 @@ func (r *bitReader) bits(n uint) (v uint64) {
 	return v
 }
 
-// The method zeros reads consecutive bits with the value 0, and the following bit with the value 1. The result of the
-// method zeros is the number of bits with the value 0.
+// The method "zeros" reads consecutive bits with the value 0, and the following bit with the value 1. The result of the
+// method "zeros" is the number of bits with the value 0.
 func (r *bitReader) zeros() (n uint64) {
 	for {
 		run := min(bits.TrailingZeros64(r.window()), 48)

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Entry is the index entry of a complete audit file: a JSON document that tells a reader whether the file can hold the
-// wanted records.
+// An Entry is the index entry of a complete audit file: a JSON document that tells a reader whether the file can hold
+// the wanted records.
 type Entry struct {
 	Format   int    `json:"format"`
 	Instance string `json:"instance"`
@@ -55,7 +55,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a document that lists users whose data was erased. Readers hide the users of an Erasure in all audit
+// An Erasure is a document that lists users whose data was erased. Readers hide the users of an Erasure in all audit
 // records that are older than the field At of the Erasure.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another

@@ -68,7 +68,7 @@ func (r *Reader) Offset() int64 { return r.offset }
 func (r *Reader) Ended() bool { return r.ended }
 
 // The method So returns the end frame (last entry) that would close the audit file at the current position of the
-// Reader. Callers use So to complete an audit file whose writer died before writing an end frame.
+// Reader. If a writer died before it wrote an end frame, callers complete the audit file with the result of So.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // The method Next returns the next frame of the audit file (a record, a gap or the end). If the audit file ends between
@@ -148,8 +148,8 @@ func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 // their checksum.
 const headBytes = 1 + 4 + 2
 
-// The method head reads the kind and the length of a frame (entry of an audit file). The kind and the length stand
-// before the payload of the frame.
+// The method head reads the kind and the length of a frame (entry of an audit file). The kind and the length precede
+// the payload of the frame.
 func (r *Reader) head() (head []byte, length uint64, err error) {
 	seen, err := r.in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -187,8 +187,8 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads a given number of bytes. The number comes from the file, which may be damaged. readBody therefore
-// allocates memory only for bytes that the file really has.
+// readBody reads a given number of bytes. The number comes from the file, which may be damaged. The function readBody
+// therefore allocates memory only for bytes that the file really has.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Record describes one call to the service with its decisions, or with the changes that the call made to a set.
+// A Record describes one call to the service with its decisions, or with the changes that the call made to a set.
 type Record struct {
 	Kind     Kind
 	Instance string // name of the writing instance: 8 to 32 hex digits, one for each life of a spool directory
@@ -41,7 +41,7 @@ type Record struct {
 	Change  *SetChange // for a change of a set; otherwise nil
 }
 
-// Kind is the type of call that a record describes.
+// A Kind is the type of call that a record describes.
 type Kind uint8
 
 // These constants are the numbers of the kinds of calls in audit files.
@@ -52,7 +52,7 @@ const (
 	Change  Kind = 4 // changes of users' membership in a set
 )
 
-// Outcome is the decision or action of the service for a group of users, such as allowed or released.
+// An Outcome is the decision or action of the service for a group of users, such as allowed or released.
 type Outcome uint8
 
 // These constants are the numbers of the outcomes in audit files.
@@ -76,7 +76,7 @@ var outcomeNames = [...]string{
 	Added: "added", Removed: "removed", ChangeUnavailable: "change_unavailable",
 }
 
-// Outcomes lists all outcomes that users in audit records can have, in the order of the outcomes' numbers.
+// The function Outcomes lists all outcomes that users in audit records can have, in the order of the outcomes' numbers.
 func Outcomes() (list []Outcome) {
 	for o := Allowed; int(o) < len(outcomeNames); o++ {
 		list = append(list, o)
@@ -95,7 +95,7 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Group is a set of users in one call who have the same outcome for the same reason.
+// A Group is a set of users in one call who have the same outcome for the same reason.
 type Group struct {
 	Outcome Outcome
 	By      capping.Reason // reason for the outcome Denied
@@ -175,7 +175,7 @@ type SetChange struct {
 	RequestID string          // request id of the call
 }
 
-// Permits describes a request for permits (rights to send at certain times), and the response.
+// The type Permits describes a request for permits (rights to send at certain times), and the response.
 type Permits struct {
 	Pacers  []string
 	Asked   int

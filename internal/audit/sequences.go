@@ -2,12 +2,12 @@ package audit
 
 import "slices"
 
-// Sequences finds lost audit records by the sequence numbers of the records that were read. Records may come in any
-// order, because readers read an audit in the order of time, and concurrent calls may end in another order. The zero
-// value of Sequences is ready for the first record.
+// The type Sequences finds lost audit records by the sequence numbers of the records that were read. Records may come
+// in any order, because readers read an audit in the order of time, and concurrent calls may end in another order. The
+// zero value of Sequences is ready for the first record.
 type Sequences struct{ instances map[string]*sequences }
 
-// The type sequences holds the sequence numbers that occurred among the records of one instance, and the missing
+// The type "sequences" holds the sequence numbers that occurred among the records of one instance, and the missing
 // numbers.
 type sequences struct {
 	first, last uint64

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Summary computes the index entry of an audit file from the file's frames (entries), one after another.
+// A Summary computes the index entry of an audit file from the file's frames (entries), one after another.
 type Summary struct {
 	header   Header
 	records  uint64

@@ -13,8 +13,8 @@ type Encoded struct{ of container }
 // bits of the ids.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
-// Join returns the bitmap with the ids of the given blocks. The elements of the argument "blocks" must be in ascending
-// order of the blocks' keys (upper 16 bits of the ids). Join leaves out blocks without ids.
+// The function Join returns the bitmap with the ids of the given blocks. The elements of the argument "blocks" must be
+// in ascending order of the blocks' keys (upper 16 bits of the ids). The function Join leaves out blocks without ids.
 func Join(blocks []Encoded) *Bitmap {
 	list := make([]container, 0, len(blocks))
 	for _, b := range blocks {
@@ -25,8 +25,8 @@ func Join(blocks []Encoded) *Bitmap {
 	return assemble(list)
 }
 
-// Blocks returns the number of blocks (65,536 neighbouring ids each) up to the bitmap's highest id: the upper 16 bits
-// of this id, plus 1. For an empty bitmap, Blocks returns 0.
+// Blocks returns the number of blocks (65,536 neighbouring ids each) up to the bitmap's highest id. For an empty
+// bitmap, Blocks returns 0.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
 // Load sets w to those ids of the bitmap whose upper 16 bits equal key. Load reports whether the bitmap has none, some
@@ -92,8 +92,7 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	return n
 }
 
-// Blocks returns the number of blocks (65,536 neighbouring ids each) up to the highest id with a code in the CodeMap:
-// the upper 16 bits of this id, plus 1.
+// Blocks returns the number of blocks (65,536 neighbouring ids each) up to the highest id with a code in the CodeMap.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
 // Code returns the code of one id (index of the first bitmap with this id, plus 1).
@@ -213,8 +212,8 @@ func extentOfWords(union, intersection uint64) Extent {
 	}
 }
 
-// sparseIDs calls the function in the argument "found" for each id of a sparse block. The function gets the lower 16
-// bits of the id and the id's code.
+// sparseIDs calls the function in the argument "found" for each id of a sparse block. The arguments of "found" are the
+// lower 16 bits of the id, and the id's code.
 func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	at := int(b.at)
 	users := at + sparseHeader
@@ -225,9 +224,9 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	}
 }
 
-// CountCodes counts the ids of the set w by code, and adds the results to the slice counts. The slice counts must have
-// an element for every code; element 0 is for ids without a code. The argument "key" of CountCodes is the upper 16 bits
-// of the ids in w.
+// CountCodes counts the ids of the set w by code, and adds the results to the slice "counts". The slice "counts" must
+// have an element for every code; element 0 is for ids without a code. The argument "key" of CountCodes is the upper 16
+// bits of the ids in w.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -247,7 +246,7 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 }
 
 // countPlanes counts the ids of a bit-sliced block by code. For each word of 64 ids, countPlanes takes the lowest
-// uncounted id, and counts the ids of the word with the same code. countPlanes repeats this until all ids are counted.
+// uncounted id, and counts the ids of the word with the same code, until all ids are counted.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]
@@ -265,7 +264,8 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	}
 }
 
-// Filled returns the number of blocks (65,536 neighbouring ids each) in which the bitmap has at least one id.
+// The method Filled returns the number of blocks (65,536 neighbouring ids each) in which the bitmap has at least one
+// id.
 func (b *Bitmap) Filled() int { return len(b.containers) }
 
 // KeyAt returns the upper 16 bits of the ids in the bitmap's block with the index i. Blocks without ids have no index.

@@ -84,8 +84,8 @@ func (b *Bitmap) IDs() []uint32 {
 	return ids
 }
 
-// Roaring returns the bitmap as a bitmap of the roaring library, so that the caller can use the set operations of that
-// library. The caller must not change the returned roaring.Bitmap, because it shares the bytes of b.
+// The method Roaring returns the bitmap as a bitmap of the roaring library, so that the caller can use the set
+// operations of that library. The caller must not change the returned roaring.Bitmap, because it shares the bytes of b.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
 	if b.card == 0 { // the library would read past the end of the bytes of an empty set

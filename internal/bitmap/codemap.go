@@ -69,8 +69,9 @@ func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
 
-// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap has this id. The ids may be in any order, but Lookup
-// is fastest with ascending ids. len(codes) must be at least len(ids). Lookup does not allocate memory.
+// The method Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap has this id. The ids may be in any order,
+// but Lookup is fastest with ascending ids. len(codes) must be at least len(ids). The method Lookup does not allocate
+// memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width
@@ -118,8 +119,8 @@ func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }
 
-// lookupSparse returns the code of an id in a sparse block. lookupSparse searches the page (range of 256 ids) of the
-// id, and no other page. The comment at sparseBlock describes the layout of a sparse block.
+// lookupSparse returns the code of an id in a sparse block. The method lookupSparse searches the page (range of 256
+// ids) of the id, and no other page. The comment at sparseBlock describes the layout of a sparse block.
 func (m *CodeMap) lookupSparse(at int, id uint32) uint8 {
 	page := at + 2*int(id>>8&0xff)
 	from, to := m.starts(page), m.starts(page+2)

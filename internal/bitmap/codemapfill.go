@@ -6,7 +6,7 @@ import (
 )
 
 // layOut chooses the form of each block of the CodeMap (uniform, sparse or bit-sliced), and allocates the memory of all
-// blocks. From the bitmaps, layOut needs only the number of ids in each container.
+// blocks. The method layOut reads only the number of ids in each container of the bitmaps.
 func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	counts := make([]int, maxContainers) // ids per block; ids in several bitmaps count several times
 	full := make([]uint8, maxContainers) // the code of the block if the first bitmap with ids in the block has every id

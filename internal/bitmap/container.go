@@ -21,8 +21,8 @@ const (
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size of the largest possible encoded bitmap, in bytes. In this bitmap, every container is a bitmap of
-// 65,536 bits and has a descriptor and an offset.
+// MaxBytes is the size of the largest possible encoded bitmap, in bytes. In the largest encoded bitmap, every container
+// has 65,536 bits, a descriptor and an offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
@@ -45,8 +45,8 @@ type form struct {
 	runs int // number of runs in a run container
 }
 
-// The function smallest returns the form in which a container takes the fewest bytes. If runs take fewer bytes than an
-// array and a bitmap, the form is runs. Otherwise, the form is an array for up to 4,096 ids, and a bitmap of 65,536
+// The function "smallest" returns the form in which a container takes the fewest bytes. If runs take fewer bytes than
+// an array and a bitmap, the form is runs. Otherwise, the form is an array for up to 4,096 ids, and a bitmap of 65,536
 // bits for more ids.
 func smallest(key uint16, card, runs int) form {
 	switch {
@@ -185,7 +185,7 @@ func (c *container) appendTo(ids []uint32) []uint32 {
 	return ids
 }
 
-// The method lowest returns the container's lowest id.
+// The method "lowest" returns the container's lowest id.
 func (c *container) lowest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(true)) }
 
 func (c *container) highest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(false)) }

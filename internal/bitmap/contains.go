@@ -11,9 +11,9 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to the argument "mark" if the bitmap contains ids[i] and marks[i] is 0. The ids may be in any
-// order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. Mark does not
-// allocate memory.
+// The method Mark sets marks[i] to the argument "mark" if the bitmap contains ids[i] and marks[i] is 0. The ids may be
+// in any order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. The method
+// Mark does not allocate memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -53,11 +53,11 @@ const (
 )
 
 // denseSpan is the maximum number of entries per container in the table that maps container keys to places (positions
-// in the encoded bytes). A bitmap whose table would be larger gets no table.
+// in the encoded bytes). If the table of a bitmap would be larger, the bitmap has no table.
 const denseSpan = 8
 
-// tableOf returns a table that maps container keys, from the lowest key on, to the places of the containers. tableOf
-// returns nil if the keys are so far apart that a binary search is better than a table.
+// tableOf returns a table that maps container keys, from the lowest key on, to the places of the containers. The
+// function tableOf returns nil if the keys are so far apart that a binary search is better than a table.
 func tableOf(list []container) []place {
 	if len(list) == 0 {
 		return nil
@@ -110,8 +110,8 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// The method has returns 1 if the container has an id, and otherwise 0. The argument "low" is the lower 16 bits of the
-// id.
+// The method "has" returns 1 if the container has an id, and otherwise 0. The argument "low" is the lower 16 bits of
+// the id.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -130,7 +130,8 @@ const window = 32
 // arrayHas searches an array container for an id. For evenly spread ids, arrayHas first estimates the position from the
 // id's value, with an error of about the square root of the number of ids. From the element at the estimated position,
 // arrayHas computes a second estimate. For evenly spread ids, the second estimate is close enough: the id must be among
-// 32 elements around it. For unevenly spread ids, the id may be elsewhere, and arrayHas falls back to a binary search.
+// 32 elements around it. If the ids are spread unevenly, the id may be elsewhere, so arrayHas then makes a binary
+// search.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {
@@ -164,7 +165,7 @@ func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// The constant ones is a mask for the lowest bit of each 16-bit lane of a word, and highs for the highest bit of each
+// The constant "ones" is a mask for the lowest bit of each 16-bit lane of a word, and highs for the highest bit of each
 // lane.
 const (
 	ones  = 0x0001_0001_0001_0001
@@ -186,8 +187,8 @@ func scan(data []byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// The function halves selects 32 elements of an array container by binary search, and then calls scanWindow to find the
-// id among these elements.
+// The function "halves" selects 32 elements of an array container by binary search, and then calls scanWindow to find
+// the id among these elements.
 func halves(data []byte, low uint16) uint8 {
 	from, n := 0, len(data)/2
 	for n > window {
@@ -200,7 +201,7 @@ func halves(data []byte, low uint16) uint8 {
 }
 
 // runsHave returns 1 if a run container has an id, and otherwise 0. The argument "low" of runsHave is the lower 16 bits
-// of the id. runsHave looks at a single run: the last one that begins at or below "low".
+// of the id. The function runsHave looks at a single run: the last one that begins at or below "low".
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {

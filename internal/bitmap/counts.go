@@ -91,10 +91,10 @@ func (c *Counts) AtLeast(n int, w *Words) {
 	}
 }
 
-// Histogram counts ids by the value of their counter, and adds the results to the slice counts. Element n of this slice
-// is the number of ids whose counter is n. The last element also includes all ids with a larger counter. Histogram does
-// not count ids whose counter is 0. The argument "in" is the set of ids to count; if "in" is nil, Histogram counts all
-// ids.
+// The method Histogram counts ids by the value of their counter, and adds the results to the slice "counts". Element n
+// of this slice is the number of ids whose counter is n. The last element also includes all ids with a larger counter.
+// The method Histogram does not count ids whose counter is 0. The argument "in" is the set of ids to count; if "in" is
+// nil, Histogram counts all ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)
@@ -109,7 +109,7 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 }
 
 // The method split counts the given ids of one word by the value of their counter, and adds the results to the slice
-// counts. The caller must ensure that the counter of each given id agrees with n in all bits above bit k.
+// "counts". The caller must ensure that the counter of each given id agrees with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:

@@ -61,7 +61,7 @@
 // value in two steps. The lookup then compares 32 neighbouring elements, four at a time. If the ids are spread
 // unevenly, the lookup continues with a binary search in the array container. In a run container, a lookup uses a
 // binary search. The search for ids in a Bitmap has no branch that depends on the result of a lookup. The processor can
-// therefore load the memory for the next ids in advance. If all data is in a processor cache, the lookup of a user
+// therefore load the memory of later lookups in advance. If all data is in a processor cache, the lookup of a user
 // takes about 3 ns in bitmap containers, and 11 to 15 ns in array containers. These times are for lookups of 10,000
 // users in one call. If the data exceeds the cache, memory access determines the time:
 //

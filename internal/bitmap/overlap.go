@@ -7,8 +7,9 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether every id is in at most one of the bitmaps. Disjoint reads each bitmap once, because a
-// comparison of every pair of bitmaps would take longer. Disjoint uses all CPU cores.
+// The function Disjoint reports whether every id is in at most one of the bitmaps. The function Disjoint reads each
+// bitmap once, because a comparison of every pair of bitmaps would take longer. The function Disjoint uses all CPU
+// cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
 	for _, b := range bitmaps {
@@ -34,7 +35,7 @@ func addAll(w *words, containers []coded) {
 	}
 }
 
-// The function keys returns the number of blocks (65,536 neighbouring ids each) up to the highest id in any of the
+// The function "keys" returns the number of blocks (65,536 neighbouring ids each) up to the highest id in any of the
 // bitmaps.
 func keys(bitmaps []*Bitmap) (n int) {
 	for _, b := range bitmaps {
@@ -45,8 +46,8 @@ func keys(bitmaps []*Bitmap) (n int) {
 	return n
 }
 
-// Common counts the ids that are in both bitmaps. Common also returns the lowest common ids; the argument "samples" is
-// the maximum number of these ids.
+// The function Common counts the ids that are in both bitmaps. The function Common also returns the lowest common ids;
+// the argument "samples" is the maximum number of these ids.
 func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
 		x, y := &a.containers[i], &b.containers[j]
@@ -73,8 +74,8 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	return ids, lowest
 }
 
-// Unions counts the ids in the union of the bitmaps a, in the union of the bitmaps b, and in both unions. Unions reads
-// each bitmap once and uses all CPU cores.
+// The function Unions counts the ids in the union of the bitmaps a, in the union of the bitmaps b, and in both unions.
+// The function Unions reads each bitmap once and uses all CPU cores.
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
@@ -96,15 +97,16 @@ func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	return counts[0].Load(), counts[1].Load(), counts[2].Load()
 }
 
-// manyPairs is a limit: for more pairs of bitmaps, Shared reads every id once if it can, because a comparison of every
-// pair would be slower.
+// If there are more than manyPairs pairs of bitmaps, Shared reads every id once if it can, because a comparison of
+// every pair would be slower.
 const manyPairs = 64
 
 // maxCodes is the number of bitmaps that a one-byte code can distinguish. An id that is in no bitmap has the code 0.
 const maxCodes = 255
 
-// Shared counts, for every pair of bitmaps a[i] and b[j], the ids that are in both. The element i*len(b)+j of the
-// result is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. Shared uses all CPU cores.
+// The function Shared counts, for every pair of bitmaps a[i] and b[j], the ids that are in both. The element i*len(b)+j
+// of the result is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. The function Shared uses all
+// CPU cores.
 func Shared(a, b []*Bitmap) []uint64 {
 	shared := make([]uint64, len(a)*len(b))
 	if len(shared) > manyPairs && Disjoint(b) {
@@ -115,8 +117,8 @@ func Shared(a, b []*Bitmap) []uint64 {
 	return shared
 }
 
-// addShared counts, for every pair of bitmaps a[i] and b[j], the common ids whose upper 16 bits equal key, and adds the
-// counts to the slice shared. Each of these ids must be in at most one bitmap of b.
+// addShared counts the common ids of every pair of bitmaps a[i] and b[j] whose upper 16 bits equal key, and adds the
+// counts to the slice "shared". Each of these ids must be in at most one bitmap of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {
@@ -170,8 +172,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// Outside counts, for each bitmap of the slice a, the ids that are in no bitmap of the slice b. Outside reads each
-// bitmap once. The argument "goroutines" is the maximum number of goroutines.
+// The function Outside counts, for each bitmap of the slice a, the ids that are in no bitmap of the slice b. The
+// function Outside reads each bitmap once. The argument "goroutines" is the maximum number of goroutines.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

@@ -1,9 +1,9 @@
 package bitmap
 
-// Patch returns a copy of the bitmap b in which the blocks (65,536 neighbouring ids) with the given keys have new
-// content. A key is the upper 16 bits of all ids in a block. The keys must be in ascending order. Patch calls the
-// function in the argument "fill" once for each key with an empty Words, and this function adds the new ids of the
-// block. Patch copies unchanged blocks in their encoded form.
+// The function Patch returns a copy of the bitmap b in which the blocks (65,536 neighbouring ids) with the given keys
+// have new content. A key is the upper 16 bits of all ids in a block. The keys must be in ascending order. The function
+// Patch calls the function in the argument "fill" once for each key, with an empty Words as argument. The function adds
+// the new ids of the block to this argument. The function Patch copies unchanged blocks in their encoded form.
 func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	list := make([]container, 0, len(b.containers)+len(keys))
 	rest := b.containers
@@ -24,8 +24,8 @@ func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	return assemble(append(list, rest...))
 }
 
-// Put adds an id to the set w if the argument "member" is true. Otherwise, Put removes the id. The argument "low" is
-// the lower 16 bits of the id.
+// The method Put adds an id to the set w if the argument "member" is true. Otherwise, Put removes the id. The argument
+// "low" is the lower 16 bits of the id.
 func (w *Words) Put(low uint16, member bool) {
 	bit := uint64(1) << (low & 63)
 	if member {

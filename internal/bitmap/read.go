@@ -21,9 +21,10 @@ func Read(raw []byte) (*Bitmap, error) {
 
 var errTruncated = errors.New("truncated")
 
-// parseContainers parses an encoded bitmap into containers. parseContainers checks the order, the bounds and the number
-// of ids of every container, and that no byte follows the last container. The returned containers use the memory of the
-// slice raw, so the caller must not change raw. The time of parseContainers is linear in the size of raw.
+// parseContainers parses an encoded bitmap into containers. The function parseContainers checks the order, the bounds
+// and the number of ids of every container, and that no byte follows the last container. The returned containers use
+// the memory of the slice raw, so the caller must not change raw. The time of parseContainers is linear in the size of
+// raw.
 func parseContainers(raw []byte) ([]container, error) {
 	list, isRun, rest, err := parseHeader(raw)
 	if err != nil {

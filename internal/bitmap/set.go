@@ -12,7 +12,7 @@ import (
 // container (65,536 neighbouring ids). A container starts as a list of 2 bytes per id and becomes a bitset of 8 KiB
 // after 2,048 entries. A Set takes at most 514 MiB of memory, because all 32-bit ids fit into 65,536 containers.
 //
-// Several goroutines may use Writers and AddBitmap at once. Every other method of a Set needs exclusive use.
+// Several goroutines may use Writers and AddBitmap at the same time. Every other method of a Set needs exclusive use.
 type Set struct {
 	containers [maxContainers]setContainer
 	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard (containers with the
@@ -156,7 +156,7 @@ func (c *setContainer) addContainer(from *container) {
 	from.addTo(c.bits)
 }
 
-// Union adds every id of the set "other" to the set s.
+// The method Union adds every id of the set "other" to the set s.
 func (s *Set) Union(other *Set) {
 	for key := range other.containers {
 		c, o := &s.containers[key], &other.containers[key]

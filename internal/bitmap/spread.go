@@ -2,9 +2,9 @@ package bitmap
 
 import "sort"
 
-// Spread increases ids of the bitmap b to make space for other ids between them, and returns the result. For each entry
-// e of the slice "before", Spread adds 1 to every id that is e or higher. The entries must be in ascending order, and
-// may repeat. No id in the result may exceed 2^32-1.
+// The method Spread increases ids of the bitmap b to make space for other ids between them, and returns the result. For
+// each entry e of the slice "before", Spread adds 1 to every id that is e or higher. The entries must be in ascending
+// order, and may repeat. No id in the result may exceed 2^32-1.
 func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	var list []container
 	var ids, part []uint32

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// The type words contains the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
+// The type "words" contains the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
 type words [containerWords]uint64
 
 func (w *words) count() int {
@@ -15,7 +15,7 @@ func (w *words) count() int {
 	return n
 }
 
-// The method runs counts the runs of consecutive ids in w. A run starts at each set bit whose lower neighbour is not
+// The method "runs" counts the runs of consecutive ids in w. A run starts at each set bit whose lower neighbour is not
 // set.
 func (w *words) runs() int {
 	n, carry := 0, uint64(0)
@@ -92,7 +92,7 @@ func extentOf(n int) Extent {
 	}
 }
 
-// Fill adds every id of the block to w.
+// The method Fill adds every id of the block to w.
 func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 
 // Clear removes every id from w.
@@ -158,8 +158,8 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep removes the ids below the argument "first" and the ids above the argument "last" from w. Each of the two
-// arguments is the lower 16 bits of an id, because all ids of a block have the same upper bits.
+// The method Keep removes the ids below the argument "first" and the ids above the argument "last" from w. Each of the
+// two arguments is the lower 16 bits of an id, because all ids of a block have the same upper bits.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))

@@ -1,7 +1,7 @@
 package bitmap
 
-// A Writer adds ids to a Set through a buffer. Several Writers may fill one Set at once, but each Writer is for one
-// goroutine. The caller must call Flush after the last Add.
+// A Writer adds ids to a Set through a buffer. Several Writers may fill one Set at the same time, but each Writer is
+// for one goroutine. The caller must call Flush after the last Add.
 type Writer struct {
 	set    *Set
 	buffer [shardCount][]uint32

@@ -17,13 +17,13 @@ import (
 	"github.com/go-analyze/charts"
 )
 
-// Series is a named list of values in a chart, with one value for each label of the chart.
+// A Series is a named list of values in a chart, with one value for each label of the chart.
 type Series struct {
 	Name   string
 	Values []float64
 }
 
-// Picture holds the common properties of all kinds of charts, such as labels, unit and colours.
+// A Picture holds the common properties of all kinds of charts, such as labels, unit and colours.
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
@@ -82,7 +82,7 @@ func (p Picture) width() int {
 	return width
 }
 
-// The method instants returns the labels of a chart's time axis, and the number of labels to show. A time axis has a
+// The method "instants" returns the labels of a chart's time axis, and the number of labels to show. A time axis has a
 // label for each day of a week, for every four hours of a day, or for every ten minutes of an hour. The text of the
 // last label ends at the edge of the chart; all other labels begin at their time. If the last label would overlap the
 // previous label, the method removes the last label.
@@ -103,8 +103,8 @@ func (p Picture) instants() (labels []string, count int) {
 	return labels, count
 }
 
-// Bars draws a group of horizontal bars for each label, from top to bottom. In each group, Bars draws the bars of the
-// series next to each other or stacked.
+// The function Bars draws a group of horizontal bars for each label, from top to bottom. In each group, Bars draws the
+// bars of the series next to each other or stacked.
 func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	reversed := make([]Series, len(series)) // the library draws from bottom to top
 	for i, s := range series {
@@ -131,8 +131,8 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// Columns draws a group of vertical bars for each label. In each group, Columns draws the bars of the series next to
-// each other.
+// The function Columns draws a group of vertical bars for each label. In each group, Columns draws the bars of the
+// series next to each other.
 func Columns(p Picture, series []Series) ([]byte, error) {
 	opt := charts.NewBarChartOptionWithData(values(series))
 	opt.Theme, opt.ValueFormatter = p.theme(), short
@@ -231,7 +231,7 @@ func clean(list []string) []string {
 	return out
 }
 
-// The function roomy adds spaces after each label of a chart, because the browser's font may be wider than the font
+// The function "roomy" adds spaces after each label of a chart, because the browser's font may be wider than the font
 // that the chart library measures.
 func roomy(labels []string) []string {
 	for i, text := range labels {
@@ -240,7 +240,7 @@ func roomy(labels []string) []string {
 	return labels
 }
 
-// The function safe replaces invisible characters, and characters that XML cannot contain, in a chart's text. The
+// The function "safe" replaces invisible characters, and characters that XML cannot contain, in a chart's text. The
 // function also shortens the text to the available space.
 func safe(text string) string {
 	kept := strings.Map(func(r rune) rune {
@@ -255,7 +255,7 @@ func safe(text string) string {
 	return kept
 }
 
-// The function short formats a number for an axis, for example as 1.5k or 2M.
+// The function "short" formats a number for an axis, for example as 1.5k or 2M.
 func short(v float64) string {
 	for _, unit := range []struct {
 		size float64

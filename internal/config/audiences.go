@@ -11,7 +11,7 @@ import (
 // search for names that are similar to a misspelt name stays fast.
 const maxAudiences = 1000
 
-// The method audiences reads the key "audiences" of a configuration file, which defines named audience expressions.
+// The method "audiences" reads the key "audiences" of a configuration file, which defines named audience expressions.
 func (r *reader) audiences(v yamltree.Value) {
 	texts, at := map[string]string{}, map[string]yamltree.Value{}
 	v.Pairs(func(key string, _, val yamltree.Value) {

@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// The method reloadable returns an error for each changed configuration key that takes effect only after a restart. The
-// argument "was" holds the values of the previous file by key, and the argument "is" the values of the new file.
+// The method "reloadable" returns an error for each changed configuration key that takes effect only after a restart.
+// The argument "was" holds the values of the previous file by key, and the argument "is" the values of the new file.
 func (c *Config) reloadable(file string, next *Config, was, is map[string]string) error {
 	faults := &yamltree.Faults{File: file}
 	must := func(section string, same bool) {
@@ -43,8 +43,8 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	return nil
 }
 
-// KeepsChannels returns an error if the configuration changes the number of a channel, because stored sends refer to
-// channels by number. The argument "were" holds the channel numbers that stored sends contain.
+// KeepsChannels returns an error if the configuration changes the numeric id of a channel, because stored sends contain
+// this id. The argument "were" holds the numeric ids of channels that stored sends contain.
 func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	channels := map[string]capping.Channel{}
 	for name, number := range were {
@@ -56,8 +56,8 @@ func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	return nil
 }
 
-// The function renumbered returns a fault for each channel whose number differs between the previous configuration
-// ("was") and the new configuration ("is").
+// The function "renumbered" returns a fault for each channel whose numeric id differs between the previous
+// configuration ("was") and the new configuration ("is").
 func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {
@@ -68,28 +68,28 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	return found
 }
 
-// The variable reloaded lists the keys of the sections "server", "store" and "log" that a reload can change without a
+// The variable "reloaded" lists the keys of the sections "server", "store" and "log" that a reload can change without a
 // restart.
 var reloaded = []string{
 	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
 	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
-// The method fixed returns a copy of the server settings. In the copy, all settings that a reload can change are zero,
-// so that a comparison of two copies finds only the other changes.
+// The method "fixed" returns a copy of the server settings. In the copy, all settings that a reload can change are
+// zero, so that a comparison of two copies finds only the other changes.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 
-// The method fixed returns a copy of the store settings without MustExist (the store must already exist), for a
+// The method "fixed" returns a copy of the store settings without MustExist (the store must already exist), for a
 // comparison with another copy. MustExist has an effect only at a start.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s
 }
 
-// The function changes returns a fault for each key of a configuration section with a new value that a reload cannot
+// The function "changes" returns a fault for each key of a configuration section with a new value that a reload cannot
 // apply.
 func changes(section string, was, is map[string]string) (faults []yamltree.Fault) {
 	paths := maps.Clone(was)

@@ -9,9 +9,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// clientRules reads the section "clients" of a configuration file, which lists the pacers, and the shares (reserved
-// parts of a pacer's permits), that each client may use. The scopes of a client's API keys also limit what the client
-// may do.
+// clientRules reads the section "clients" of a configuration file. The section "clients" lists, for each client, the
+// permitted pacers and shares (reserved parts of a pacer's permits). The scopes of a client's API keys also limit what
+// the client may do.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {

@@ -109,7 +109,7 @@ const (
 	Redis    = "redis"
 )
 
-// Store holds the settings of the store, which keeps a log of sends for each user.
+// The struct Store holds the settings of the store, which keeps a log of sends for each user.
 type Store struct {
 	Kind string // kind: embedded (default) or redis
 	// embedded: path (default var/log.db), create (default true; false, for production, returns an error instead of
@@ -138,7 +138,7 @@ type RedisTLS struct {
 	KeyFile    string // key_file: PEM file of the certificate's key; set both files or neither
 }
 
-// Audit holds the settings of the audit, which records decisions.
+// The struct Audit holds the settings of the audit, which records decisions.
 type Audit struct {
 	To   string        // to: a directory or s3://bucket/prefix; default "": no audit
 	Roll time.Duration // roll: time after which the audit begins a new file; default 10m, 1s to 24h

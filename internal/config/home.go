@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// homeOf returns the path of a key that belongs into one of the sections (outermost keys), such as "server.listen" for
-// "listen", or "" if no section knows the key. To find the section, homeOf reads a small configuration for each
-// section. A section with names that users choose, such as pacers, accepts any key and is no home.
+// homeOf finds the section (outermost key) to which a misplaced key belongs, and returns the path of the key, such as
+// "server.listen" for "listen". If no section knows the key, homeOf returns "". To find the section, homeOf reads a
+// small configuration for each section. In some sections, such as pacers, users choose the names of the keys. These
+// sections accept every key, so homeOf ignores them.
 func homeOf(key string, sections []string) string {
 	for _, section := range sections {
 		if knows(section, key) && !knows(section, "no-section-has-this-key") {
@@ -17,7 +18,7 @@ func homeOf(key string, sections []string) string {
 	return ""
 }
 
-// The function knows reports whether a section of the configuration accepts a key.
+// The function "knows" reports whether a section of the configuration accepts a key.
 func knows(section, key string) bool {
 	root, fault := tree(fmt.Appendf(nil, "%s: {%q: }", section, key))
 	if fault != nil {

@@ -87,7 +87,8 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	return limits
 }
 
-// warnOfIdle warns of each limit without an effect: another limit counts the same sends, and permits fewer of them.
+// warnOfIdle warns of each limit that has no effect, because another limit counts the same sends and permits fewer of
+// them.
 func (r *reader) warnOfIdle(v yamltree.Value, limits []capping.Limit) {
 	for i := range limits {
 		idle := &limits[i]
@@ -187,15 +188,15 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	return l
 }
 
-// The method timezone reads the key "timezone": the default time zone for users without a time zone.
+// The method "timezone" reads the key "timezone": the default time zone for users without a time zone.
 func (r *reader) timezone(v yamltree.Value) {
 	zone := ""
 	yamltree.Text(&zone)(v)
 	r.Policy.Zone = location(v, "", zone)
 }
 
-// checkZones warns if rules use the time zones of users but the configuration lacks the key "timezone". checkZones also
-// warns if the configuration has the key "timezone" but no rule uses the time zones of users.
+// checkZones warns if rules use the time zones of users but the configuration lacks the key "timezone". The method
+// checkZones also warns if the configuration has the key "timezone" but no rule uses the time zones of users.
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:

@@ -18,9 +18,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// The function defaults returns a configuration with the default values that package config defines. Other packages
-// define the remaining defaults. The function defaults sets the default of another package only if the zero value of
-// the field has a different meaning.
+// The function "defaults" returns a configuration with the default values that package config defines. Other packages
+// define all other default values. The function "defaults" sets the default of another package only if the zero value
+// of the field has a different meaning.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -61,8 +61,8 @@ func Parse(file string, data []byte) (*Config, error) {
 	return c, err
 }
 
-// parse works like Parse, and also returns the values of the file by path, so that errors of a reload can name the
-// changed keys.
+// The function parse works like Parse, and also returns the values of the file by path, so that errors of a reload can
+// name the changed keys.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -156,7 +156,7 @@ func (r *reader) read(root yamltree.Value) {
 	}
 }
 
-// The method deciding returns the functions that read the configuration keys that affect decisions about users. The
+// The method "deciding" returns the functions that read the configuration keys that affect decisions about users. The
 // argument "later" delays a function that needs the configured channels, until the channels are known.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
@@ -224,7 +224,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	return r.Policy, nil
 }
 
-// The method ids reads the key "ids": the kind of user ids, such as "uuid".
+// The method "ids" reads the key "ids": the kind of user ids, such as "uuid".
 func (r *reader) ids(v yamltree.Value) {
 	var names []string
 	for _, kind := range ids.Kinds() {
@@ -240,7 +240,7 @@ func (r *reader) log(v yamltree.Value) {
 	})
 }
 
-// The method tracing reads the settings of tracing: the fraction of traced requests and the address of the collector.
+// The method "tracing" reads the settings of tracing: the fraction of traced requests and the address of the collector.
 // If the configuration file lacks the key "tracing", environment variables alone do not enable tracing.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing

@@ -127,8 +127,8 @@ const (
 	littleOpen   = 60 // minutes: quiet hours that leave less time for sends are probably unintended
 )
 
-// quietAllDay rejects quiet hours that together cover the whole day, because such quiet hours never end. quietAllDay
-// adds up only quiet hours with equal time zones.
+// quietAllDay rejects quiet hours that together cover the whole day, because such quiet hours never end. The method
+// quietAllDay adds up only quiet hours with equal time zones.
 func (r *reader) quietAllDay(at []yamltree.Value) {
 	for i := range r.Policy.Quiet {
 		open, channel := r.openMinutes(i)
@@ -144,7 +144,7 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 }
 
 // openMinutes finds the channel on which the first i+1 entries of quiet hours leave the fewest minutes a day for sends.
-// The result is the number of these minutes, and the channel.
+// The results of openMinutes are this number of minutes and the channel.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]
@@ -159,7 +159,7 @@ func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 }
 
 // quietUsers returns the sets of users to which the quiet hours with the index i apply. If the result of quietUsers
-// contains "", the quiet hours apply to users in none of the sets.
+// contains "", the quiet hours also apply to users who are in no set.
 func (r *reader) quietUsers(i int) []string {
 	if sets := r.Policy.Quiet[i].Sets; len(sets) > 0 {
 		return sets

@@ -155,8 +155,9 @@ func readKey(v yamltree.Value) (key gate.Key) {
 	return key
 }
 
-// readKeySets reads the list of sets that an API key may change. If the list is empty, readKeySets records an error:
-// without a list, a key may change all sets, but an empty list looks as if the key may change no set.
+// readKeySets reads the list of sets that an API key may change. If the list is empty, readKeySets records an error,
+// because the meaning would be unclear. A key without a list may change all sets, but an empty list looks as if the key
+// may change no set.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {

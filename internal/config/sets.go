@@ -11,10 +11,12 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxSets is the maximum number of sets in the section "sets". The keys "suppress" and "quiet" can name fewer sets.
+// maxSets is the maximum number of sets in the section "sets". The maximum for the keys "suppress" and "quiet" is
+// lower.
 const maxSets = 1000
 
-// The method sets reads the section "sets" of a configuration file: rules for sets of users that API calls can change.
+// The method "sets" reads the section "sets" of a configuration file: rules for sets of users that API calls can
+// change.
 func (r *reader) sets(v yamltree.Value) {
 	r.Sets = live.Rules{}
 	v.Pairs(func(key string, at, val yamltree.Value) {
@@ -38,7 +40,7 @@ func (r *reader) sets(v yamltree.Value) {
 }
 
 // checkSets warns of live sets (sets that API calls can change) that no rule uses, because changes of an unused set
-// have no effect. checkSets also warns of API keys for sets that the configuration does not name.
+// have no effect. The method checkSets also warns of API keys for sets that the configuration does not name.
 func (r *reader) checkSets() {
 	used := r.Policy.Sets()
 	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {

@@ -19,9 +19,9 @@ const (
 	silenceFirst = "quiet: "
 )
 
-// Silences describes each combination of quiet hours that forbids sends to some users for whole days. Silences checks
-// all time zones, for one year from the given time. Each text that Silences returns names the affected channels and
-// sets. Silences leaves out quiet hours that the service rejects at the start.
+// The function Silences describes each combination of quiet hours that forbids sends to some users for whole days. The
+// function Silences checks all time zones, for one year from the given time. Each text that Silences returns names the
+// affected channels and sets. The function Silences leaves out quiet hours that the service rejects at the start.
 func Silences(p *capping.Policy, from time.Time) (list []string) {
 	if len(p.Quiet) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func onChannel(p *capping.Policy, channel capping.Channel) string {
 	return "on " + p.ChannelName(channel)
 }
 
-// The type silences holds the state of a search for days on which quiet hours forbid sends in every minute.
+// The type "silences" holds the state of a search for days on which quiet hours forbid sends in every minute.
 type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
@@ -72,8 +72,9 @@ type silences struct {
 // out time zones in which every day has a minute for sends.
 type silence map[string]string
 
-// The method "on" describes the days without possible sends on a channel: first for all users, and then for the users
-// of sets with more such days. Each returned text contains the placeholder %s for the names of the affected channels.
+// The method "on" describes the days without possible sends on a channel, first for all users. The text then describes
+// the sets whose users have more days without possible sends. Each returned text contains the placeholder %s for the
+// names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -94,8 +95,8 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// The function masks returns bit masks of quiet hours. Each bit mask stands for the quiet hours of all users, plus one
-// subset of the quiet hours for sets. Smaller subsets come first.
+// The function "masks" returns bit masks of quiet hours. Each bit mask stands for the quiet hours of all users, plus
+// one subset of the quiet hours for sets. Smaller subsets come first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
 		mask := common
@@ -110,8 +111,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// The method beyond returns the time zones in which a combination of quiet hours leaves whole days without a minute for
-// sends. The result leaves out time zones that the text about a smaller combination already names.
+// The method "beyond" returns the time zones in which a combination of quiet hours leaves whole days without a minute
+// for sends. The result leaves out time zones that the text about a smaller combination already names.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -122,8 +123,8 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// The constant everywhere replaces the time zone in a silence (days without possible sends by time zone) if the quiet
-// hours do not depend on the time zone of the user.
+// The constant "everywhere" replaces the time zone in a silence (days without possible sends) if the quiet hours do not
+// depend on the users' time zones.
 const everywhere = ""
 
 // The method "of" returns the time zones in which a combination of quiet hours leaves whole days without a minute for
@@ -192,7 +193,7 @@ func (s *silences) look(mask uint32, place *time.Location, names []string, silen
 	}
 }
 
-// The method texts describes the time zones in which a combination of quiet hours leaves whole days without a minute
+// The method "texts" describes the time zones in which a combination of quiet hours leaves whole days without a minute
 // for sends. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	byDays := map[string][]string{}
@@ -239,7 +240,7 @@ func (s *silences) inZones(names []string) string {
 	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
 }
 
-// The method zones returns all time zones, in groups whose clocks are identical for the whole checked year.
+// The method "zones" returns all time zones, in groups whose clocks are identical for the whole checked year.
 func (s *silences) zones() [][]string {
 	if s.classes != nil {
 		return s.classes

@@ -18,7 +18,7 @@ type Acknowledged struct {
 	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before
 }
 
-// The method suppresses reports whether the configuration key "suppress" contains the set.
+// The method "suppresses" reports whether the configuration key "suppress" contains the set.
 func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
@@ -60,7 +60,8 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 	return names
 }
 
-// Lost is a suppression (rule that keeps the users of a set from messages) that a new policy no longer contains.
+// The struct Lost describes a suppression (rule that keeps the users of a set from messages) that a new policy no
+// longer contains.
 type Lost struct {
 	Set   string
 	Whole bool   // true: the new policy does not name the set
@@ -97,7 +98,7 @@ func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	return list
 }
 
-// The method unsuppressed returns a fault for each suppression that the new configuration "next" removes without
+// The method "unsuppressed" returns a fault for each suppression that the new configuration "next" removes without
 // acknowledging the removal.
 func (c *Config) unsuppressed(next *Config) (found []yamltree.Fault) {
 	for _, lost := range LostSuppression(c.Policy, next.Policy) {

@@ -17,7 +17,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// The function named returns a reader of a configuration value that must be a string and match the pattern.
+// The function "named" returns a reader of a configuration value that must be a string and match the pattern.
 func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -27,7 +27,7 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// The function duration returns a reader of a configuration value that must be a duration from the argument "low" to
+// The function "duration" returns a reader of a configuration value that must be a duration from the argument "low" to
 // the argument "high", in whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
@@ -73,7 +73,7 @@ func unitHint(text string) string {
 	return fmt.Sprintf("; %s no unit here: write %dh", word, n)
 }
 
-// The function opposite returns a reader of a boolean configuration value that stores the opposite value in a field.
+// The function "opposite" returns a reader of a boolean configuration value that stores the opposite value in a field.
 func opposite(to *bool) yamltree.Field {
 	return func(v yamltree.Value) {
 		said := !*to
@@ -170,8 +170,8 @@ func (r *reader) locateOne(begin string, p place) {
 		*p.to, before)
 }
 
-// The function cached reports whether a directory contains a segments cache. A segments cache consists of folders whose
-// names are 16 hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
+// The function "cached" reports whether a directory contains a segments cache. A segments cache consists of folders
+// whose names are 16 hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
 func cached(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
@@ -180,7 +180,7 @@ func cached(dir string) bool {
 	})
 }
 
-// The function something reports whether the path is a file or a non-empty directory.
+// The function "something" reports whether the path is a file or a non-empty directory.
 func something(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// The variable own lists the configuration keys in which the instances of a fleet may differ: listening addresses,
-// paths of files, addresses of the shared store, and logging. None of the listed keys affects decisions about users.
+// The variable "own" lists the configuration keys in which the instances of a fleet may differ, such as listening
+// addresses, paths of files and logging. None of the listed keys affects decisions about users.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",

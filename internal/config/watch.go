@@ -83,8 +83,8 @@ var ErrNotYet = errors.New("change is not possible yet")
 // Run checks the configuration file at the given interval until ctx ends. Run passes each changed configuration to the
 // function "apply". If the function "apply" returns an error, the function must leave everything unchanged. Run calls
 // the function "reloaded" with nil for each accepted change, and with the error for each rejected change of the file.
-// After a signal on the channel "asked", Run checks the file immediately, and tells the function "answer" whether the
-// file had changed. If "asked" is nil, there are no signals.
+// After a signal on the Go channel "asked", Run checks the file immediately, and tells the function "answer" whether
+// the file had changed. If "asked" is nil, there are no signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -146,9 +146,9 @@ func readRegular(file string) ([]byte, error) {
 	return yamltree.ReadFile(file)
 }
 
-// The method unreadable reports once that the configuration file cannot be read. The method reports an absent file only
-// at the second check, because the file may be absent for a moment. For example, while the kubelet replaces the symlink
-// of a mounted ConfigMap, the old symlink leads to a removed directory.
+// The method "unreadable" reports, a single time, that the configuration file cannot be read. The method reports an
+// absent file only at the second check, because the file may be absent for a moment. For example, while the kubelet
+// replaces the symlink of a mounted ConfigMap, the old symlink leads to a removed directory.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true

@@ -92,8 +92,9 @@ func mayLose(to *float64) yamltree.Field {
 	}
 }
 
-// Guarded returns the maximum percentage of users that each guarded set of the policy p may lose from one segments
-// generation (published version) to the next. If a set loses more, the service rejects the new generation.
+// The function Guarded returns the maximum percentage of users that each guarded set of the policy p may lose from one
+// segments generation (published version) to the next. If a set loses a higher percentage of its users, the service
+// rejects the new generation.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {

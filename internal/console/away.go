@@ -6,7 +6,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// needsStore returns a copy of a console page that shows an error at once while the store does not respond. Without
+// needsStore returns a copy of a console page that shows an error immediately while the store does not respond. Without
 // needsStore, the API calls of the page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
@@ -19,7 +19,7 @@ func needsStore(p frame.Page) frame.Page {
 	return p
 }
 
-// asksStore works like needsStore, for a page that shows only a form until the visitor sends the form.
+// asksStore works like needsStore, for a page that shows only a form before the visitor sends the form.
 func asksStore(p frame.Page) frame.Page {
 	needs := needsStore(p)
 	form := p.Show

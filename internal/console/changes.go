@@ -14,7 +14,7 @@ func changesPage() frame.Page {
 	return frame.Page{Path: changesAt, Under: segmentsNav, Template: "changes.html", Files: files, Show: showChanges}
 }
 
-// The type changes is the data for the template of the page with the differences between two segments generations.
+// The type "changes" is the data for the template of the page with the differences between two segments generations.
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo
@@ -80,8 +80,8 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 	return t
 }
 
-// The function happened describes, in words, the change of a segment or set between two segments generations (published
-// versions).
+// The function "happened" describes, in words, the change of a segment or set between two segments generations
+// (published versions).
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",
@@ -101,7 +101,7 @@ func movesOf(c *api.SegmentChange) string {
 	return strings.Join(moves, ", ")
 }
 
-// People formats a number of users in words, such as "1 user" or "1,200 users".
+// The method People formats a number of users in words, such as "1 user" or "1,200 users".
 func (*changes) People(n uint64) string {
 	if n == 1 {
 		return "1 user"

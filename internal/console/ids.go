@@ -104,7 +104,7 @@ func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// The method some returns the group, or a sample of at most "most" users if the group is larger. The users of the
+// The method "some" returns the group, or a sample of at most "most" users if the group is larger. The users of the
 // sample are spread evenly over the ids, or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
@@ -141,7 +141,7 @@ const (
 	longestOther = 300
 )
 
-// The type given holds the users whose ids a visitor has pasted or uploaded.
+// The type "given" holds the users whose ids a visitor has pasted or uploaded.
 type given struct {
 	group
 	kind    ids.Kind
@@ -265,7 +265,7 @@ func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	return found, found.tooMany()
 }
 
-// The function separates reports whether the character c separates pasted ids of the given kind.
+// The function "separates" reports whether the character c separates pasted ids of the given kind.
 func separates(kind ids.Kind, c byte) bool {
 	switch c {
 	case '\r', '\n':

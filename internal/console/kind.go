@@ -60,7 +60,7 @@ func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
 	return userRef{id: string(id)}, ""
 }
 
-// explain asks the API why the user may or may not receive messages now.
+// The method explain asks the API why the user may or may not receive messages now.
 func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
 	if u.id == "" {
 		return v.API.Explain(v.Context(), u.dense)
@@ -72,7 +72,7 @@ func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
 	return &found.Explanation, nil
 }
 
-// erase asks the API to erase the recorded sends of the user.
+// The method erase asks the API to erase the recorded sends of the user.
 func (u userRef) erase(v *frame.Visit) error {
 	if u.id == "" {
 		return v.API.Erase(v.Context(), u.dense)

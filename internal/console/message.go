@@ -37,15 +37,14 @@ type messageView struct {
 	Shadow   map[string]int64
 }
 
-// The type step is one stage in the funnel of a campaign: a number of users, such as the requested or the allowed
-// users.
+// A step is one stage in the funnel of a campaign: a number of users, such as the requested or the allowed users.
 type step struct {
 	Name   string
 	Users  int64
 	Counts string // meaning of the number Users
 }
 
-// The type waves holds the times at which the denied users of a campaign may receive the campaign's message.
+// The type "waves" holds the times at which the denied users of a campaign may receive the campaign's message.
 type waves struct {
 	*Outlook        // nil: no outlook
 	Why      string // reason for the absence of an outlook
@@ -97,7 +96,8 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	return view, nil
 }
 
-// plannedView returns the content of the page about a planned campaign. Such a campaign has a title, but no calls yet.
+// plannedView returns the content of the page about a planned campaign. A planned campaign has a title, but no calls
+// yet.
 func plannedView(found *api.MessageChannels) *frame.View {
 	return &frame.View{
 		Title: "Campaign " + cmp.Or(found.Title, found.MessageID), Question: messageQuestion,
@@ -143,7 +143,7 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 }
 
 // messageSends returns a table of the recorded sends of a message. The page shows the recorded sends in addition to the
-// counts of responses, because a retry has another response but no further send.
+// counts of responses, because a retry adds a response but no send.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -220,8 +220,8 @@ func messageLimits(r *reach) *frame.Table {
 	return t
 }
 
-// messageParts returns a table with two kinds of users: users whom a set suppressed, and allowed users whom a shadow
-// limit (a limit on trial) would have denied.
+// messageParts returns a table of the users whom sets suppressed, and of the allowed users whom shadow limits (limits
+// on trial) would have denied.
 func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
@@ -389,7 +389,7 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// The function escaped returns the path of the API call about a message, with the message id escaped. If the argument
+// The function "escaped" returns the path of the API call about a message, with the message id escaped. If the argument
 // "users" is true, the API call also returns counts of distinct users.
 func escaped(id, namespace string, users bool) string {
 	query := url.Values{}
@@ -405,7 +405,7 @@ func escaped(id, namespace string, users bool) string {
 	return url.PathEscape(id) + "?" + query.Encode()
 }
 
-// The function parameters returns the query parameters that name a campaign in an API call.
+// The function "parameters" returns the query parameters that name a campaign in an API call.
 func parameters(id, namespace, channel string) string {
 	query := url.Values{"message_id": {id}}
 	for name, value := range map[string]string{"namespace": namespace, "channel": channel} {

@@ -56,7 +56,7 @@ type messagesView struct {
 	Next     string // address of the next page; "": this page is the last
 }
 
-// The type search holds the fields of the search form above the list of campaigns.
+// A search holds the fields of the search form above the list of campaigns.
 type search struct {
 	Since, ID, Channel, Team, Least, Sort, Cursor string
 }
@@ -71,7 +71,7 @@ func searchOf(query url.Values) search {
 	return s
 }
 
-// At returns the console address of the list of campaigns, with the values of the search form.
+// The method At returns the console address of the list of campaigns, with the values of the search form.
 func (s search) At() string {
 	query := url.Values{"since": {s.Since}}
 	for name, value := range map[string]string{"id": s.ID, "channel": s.Channel, "team": s.Team, "least": s.Least,
@@ -104,16 +104,16 @@ func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	return q, nil
 }
 
-// The type choice is an option that a visitor can choose in a selection field of a form.
+// A choice is an option that a visitor can choose in a selection field of a form.
 type choice struct {
 	Value, Text string
 	Chosen      bool
 }
 
-// The type link is a link with a text and an address. An empty address marks the current page.
+// A link is a link with a text and an address. An empty address marks the current page.
 type link struct{ Text, To string }
 
-// The variable sinces lists the periods that visitors can choose for the list of campaigns.
+// The variable "sinces" lists the periods that visitors can choose for the list of campaigns.
 var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"},
 	{Value: "31d", Text: "the last 31 days"}}
 
@@ -169,7 +169,7 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	}, nil
 }
 
-// The method sorts returns two links to the list of campaigns: sorted by the latest call, and by the number of
+// The method "sorts" returns two links to the list of campaigns: sorted by the latest call, and by the number of
 // requested users.
 func (s search) sorts() (links []link) {
 	for _, order := range []link{{"latest call", client.SortLastCall}, {"asked", client.SortAsked}} {
@@ -239,7 +239,7 @@ func listTable(messages []api.Message) *frame.Table {
 
 func orNone(text string) string { return cmp.Or(text, "none") }
 
-// The function overall returns the total number of denied users for all reasons.
+// The function "overall" returns the total number of denied users for all reasons.
 func overall(denied map[string]int64) (users int64) {
 	for _, n := range denied {
 		users += n
@@ -247,8 +247,8 @@ func overall(denied map[string]int64) (users int64) {
 	return users
 }
 
-// The function share returns a table cell with the argument "part" as a percentage of the argument "whole". If "whole"
-// is 0, the cell is empty.
+// The function share returns a table cell with the percentage that the argument "part" is of the argument "whole". If
+// "whole" is 0, the cell is empty.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

@@ -25,10 +25,11 @@ const (
 	points = Days*24/6 + 1
 )
 
-// The constant kept is the maximum number of outlooks (forecasts for groups of users) that the console keeps in memory.
+// The constant "kept" is the maximum number of outlooks (forecasts for groups of users) that the console keeps in
+// memory.
 const kept = 64
 
-// Outlook is a forecast for a group of users: the number of users who may receive a message, at several times.
+// An Outlook is a forecast for a group of users: the number of users who may receive a message, at several times.
 type Outlook struct {
 	Users   uint64 // number of users in the group
 	Decided int    // number of users in the sample
@@ -50,8 +51,8 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// The method count applies the function "of" to the summary for the time with the given index, and scales the resulting
-// number of users from the sample to the whole group.
+// The method count returns the number of users that the function "of" finds in the summary for the time with the given
+// index. The method scales this number from the sample to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))
@@ -67,8 +68,8 @@ type basis struct{ Generation, ConfigVersion string }
 // basisOf returns the segments generation and the configuration version of the decisions in a forecast.
 func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
 
-// The type outlooks computes outlooks (forecasts for groups of users) and caches them for a minute. An outlooks is safe
-// for concurrent use.
+// The type "outlooks" computes outlooks (forecasts for groups of users) and caches them for a minute. The type
+// "outlooks" is safe for concurrent use.
 type outlooks struct {
 	mu    sync.Mutex
 	known map[string]keptOutlook
@@ -82,8 +83,8 @@ type keptOutlook struct {
 // newOutlooks returns a value of the type outlooks (which computes and caches forecasts) with an empty cache.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
-// Of returns the cached forecast with the given name, or calls the argument "find" (a function) to compute a new
-// forecast for the visitor.
+// The method Of returns the cached forecast with the given name, or calls the argument "find" (a function) to compute a
+// new forecast for the visitor.
 func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
 	name = v.Session.Key + "\x00" + name
 	o.mu.Lock()
@@ -107,8 +108,8 @@ func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)
 	return made, nil
 }
 
-// Audience computes the outlook (forecast) for the users of an audience expression. The argument "users" is the number
-// of users who match the expression.
+// The function Audience computes the outlook (forecast) for the users of an audience expression. The argument "users"
+// is the number of users who match the expression.
 func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
 	if users > mostUsers {
 		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}
@@ -132,10 +133,10 @@ func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, err
 	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: basisOf(f), Points: f.Forecasts}, nil
 }
 
-// Sampled reports whether the forecast is about only a sample of the users of its group.
+// The method Sampled reports whether the forecast is about only a sample of the users of its group.
 func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
 
-// Scaled scales a number of users in the forecast's sample to all users of the group.
+// The method Scaled scales a number of users in the forecast's sample to all users of the group.
 func (o *Outlook) Scaled(n int) uint64 {
 	if o.Decided == 0 {
 		return 0
@@ -143,7 +144,7 @@ func (o *Outlook) Scaled(n int) uint64 {
 	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
 }
 
-// Says describes the users of the forecast in sentences.
+// The method Says describes the users of the forecast in sentences.
 func (o *Outlook) Says() string {
 	all := "each of the " + people(o.Users)
 	if o.Users == 1 {
@@ -168,7 +169,7 @@ func people(n uint64) string {
 	return frame.Count(n).Text + " users"
 }
 
-// Alt describes the chart of the forecast in words, for people who cannot see the chart.
+// The method Alt describes the chart of the forecast in words, for people who cannot see the chart.
 func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
@@ -177,7 +178,7 @@ func (o *Outlook) Alt() string {
 		people(o.count(0, allowed)), people(o.count(len(o.Points)-1, allowed)), Days, o.half())
 }
 
-// The method half returns a text with the time from which half of the users may receive the message.
+// The method "half" returns a text with the time from which half of the users may receive the message.
 func (o *Outlook) half() string {
 	most := 0
 	for i, p := range o.Points {

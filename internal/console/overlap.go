@@ -29,7 +29,7 @@ func othersOf(query url.Values) (others []string) {
 	return others
 }
 
-// The type overlap holds the exact sizes of several audiences and of all their intersections.
+// An overlap holds the exact sizes of several audiences and of all their intersections.
 type overlap struct {
 	Audiences []string
 	Users     []uint64 // size of each intersection; the index has a bit for each audience; index 0 is unused
@@ -75,7 +75,7 @@ func (o *overlap) expression(mask int) string {
 	return "(" + strings.Join(parts, ") & (") + ")"
 }
 
-// The method pairs returns a table with the size of each audience and the overlap of each pair of audiences.
+// The method "pairs" returns a table with the size of each audience and the overlap of each pair of audiences.
 func (o *overlap) pairs() *frame.Table {
 	t := &frame.Table{Name: "overlap", Caption: "Sizes, and users in two of the audiences",
 		Columns: []frame.Column{{Title: "Audience"}, {Title: "Users", Number: true}}}
@@ -110,8 +110,8 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// The method exactly returns, for each number n, the number of users who are in exactly n of the audiences. The method
-// computes these numbers from the sizes of the intersections, by the principle of inclusion and exclusion.
+// The method "exactly" returns, for each number n, the number of users who are in exactly n of the audiences. The
+// method computes these numbers from the sizes of the intersections, by the principle of inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

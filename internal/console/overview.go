@@ -28,7 +28,7 @@ type overview struct {
 	Any       bool // the day has at least one decision
 }
 
-// The type figure is a number that a page shows in large print, with the meaning of the number.
+// A figure is a number that a page shows in large print, with the meaning of the number.
 type figure struct {
 	Number, Means string
 	Before        string // the number one week before, in words
@@ -129,7 +129,7 @@ func (d *activity) add(hour *api.ActivityHour) {
 	}
 }
 
-// The method says describes the decisions of the last day in sentences.
+// The method "says" describes the decisions of the last day in sentences.
 func (d *activity) says() string {
 	if d.sum.Asked == 0 {
 		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
@@ -143,7 +143,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// The method than returns a text that compares the number of sends in the last day with the number one week before.
+// The method "than" returns a text that compares the number of sends in the last day with the number one week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:
@@ -180,7 +180,7 @@ func (d *activity) figures() []figure {
 	return list
 }
 
-// The type columns is a column chart over time, with a sum for each series.
+// The type "columns" is a column chart over time, with a sum for each series.
 type columns struct {
 	name, title string
 	labels      []string
@@ -206,7 +206,7 @@ func (c columns) picture() *frame.Picture {
 	return &frame.Picture{Name: c.name, Caption: caption, Alt: caption, Draw: draw(false), Slim: draw(true)}
 }
 
-// The method hours returns a chart of the allowed sends and the denied users in each hour.
+// The method "hours" returns a chart of the allowed sends and the denied users in each hour.
 func (d *activity) hours() *frame.Picture {
 	allowed, denied := chart.Series{Name: "sends allowed"}, chart.Series{Name: "users held back"}
 	for i := range d.now {
@@ -216,7 +216,7 @@ func (d *activity) hours() *frame.Picture {
 	return columns{"day", "The last 24 hours, by hour", d.labels(), []chart.Series{allowed, denied}}.picture()
 }
 
-// The method compared returns a chart of the sends in each hour and in the same hour one week before.
+// The method "compared" returns a chart of the sends in each hour and in the same hour one week before.
 func (d *activity) compared() *frame.Picture {
 	now, before := chart.Series{Name: "sends now"}, chart.Series{Name: "in the same hours a week before"}
 	for i := range d.now {
@@ -226,7 +226,7 @@ func (d *activity) compared() *frame.Picture {
 	return columns{"week", "Sends by hour", d.labels(), []chart.Series{now, before}}.picture()
 }
 
-// The method labels returns, as texts for the charts, the beginning of each hour.
+// The method "labels" returns, as texts for the charts, the beginning of each hour.
 func (d *activity) labels() []string {
 	labels := make([]string, dayHours)
 	for i := range labels {
@@ -235,7 +235,7 @@ func (d *activity) labels() []string {
 	return labels
 }
 
-// The method minutes returns a chart of the decisions of the last hour in steps of five minutes.
+// The method "minutes" returns a chart of the decisions of the last hour in steps of five minutes.
 func (d *activity) minutes(now time.Time) *frame.Picture {
 	const parts = int(time.Hour / minutes5)
 	from := now.UTC().Truncate(minutes5).Add(-time.Hour + minutes5)
@@ -256,7 +256,7 @@ func (d *activity) minutes(now time.Time) *frame.Picture {
 	return columns{"hour", "The last hour, by five minutes", labels, []chart.Series{allowed, denied}}.picture()
 }
 
-// The method outcomes returns a table of the decisions of the last day, by outcome.
+// The method "outcomes" returns a table of the decisions of the last day, by outcome.
 func (d *activity) outcomes() *frame.Table {
 	t := &frame.Table{
 		Name: "decided", Caption: "Decisions of the last 24 hours",
@@ -302,12 +302,12 @@ func heldBackBy(limit string) string {
 	return cmp.Or(reasons[limit].name, limit)
 }
 
-// The function means returns a text that explains denials by the limit or rule.
+// The function "means" returns a text that explains denials by the limit or rule.
 func means(limit string) string {
 	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// The variable reasons contains a name and an explanation for each reason, other than a limit, for which users are
+// The variable "reasons" contains a name and an explanation for each reason, other than a limit, for which users are
 // denied.
 var reasons = map[string]struct{ name, means string }{
 	api.LimitSuppressed: {"suppression", "are in a suppressed set"},

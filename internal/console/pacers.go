@@ -162,8 +162,8 @@ func sharesText(shares []api.PacerShare) string {
 	return strings.Join(parts, ", ")
 }
 
-// The function standing returns a text with the state of a pacer (such as free, busy or full) and the wait for the next
-// permit.
+// The function "standing" returns a text with the state of a pacer (such as free, busy or full) and the wait for the
+// next permit.
 func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
@@ -239,7 +239,7 @@ func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	return t
 }
 
-// The function granted returns a chart of the permits that pacers granted and refused over the last hour.
+// The function "granted" returns a chart of the permits that pacers granted and refused over the last hour.
 func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	var series []chart.Series
 	var said []string

@@ -12,7 +12,7 @@ import (
 // maxPolicies is the maximum number of earlier policies that the console keeps in memory.
 const maxPolicies = 50
 
-// Version is a policy (limits and other rules) with the time from which the policy was in force.
+// A Version is a policy (limits and other rules) with the time from which the policy was in force.
 type Version struct {
 	Policy *api.Policy
 	Since  time.Time
@@ -23,8 +23,8 @@ type Version struct {
 // the same policies, and possibly newer policies.
 type Past func(ctx context.Context) ([]Version, error)
 
-// Policies stores the policies that the service has applied since the start of the process, and calls Past for older
-// policies.
+// The type Policies stores the policies that the service has applied since the start of the process, and calls Past for
+// older policies.
 type Policies struct {
 	mu       sync.Mutex
 	versions []Version // beginning with the oldest
@@ -34,8 +34,8 @@ type Policies struct {
 	failed   error     // error of the last call of Past; nil: no error
 }
 
-// pastPause is the time for which Policies reuses the result of the function Past. pastTimeout is the longest time for
-// which a visitor waits for the function Past.
+// pastPause is the time for which Policies reuses the result of the function Past. The constant pastTimeout is the
+// longest time for which a visitor waits for the function Past.
 const (
 	pastPause   = time.Minute
 	pastTimeout = 3 * time.Second
@@ -48,7 +48,7 @@ func (p *Policies) SetPast(past Past) {
 	p.past = past
 }
 
-// Note stores the current policy if the policy has changed since the last call of Note.
+// The method Note stores the current policy if the policy has changed since the last call of Note.
 func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,8 @@ func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, erro
 	return p.all()
 }
 
-// ask calls the function "past" for the policies from before the start of the process, and stores the result.
+// The method ask calls the function "past" for the policies from before the start of the process, and stores the
+// result.
 func (p *Policies) ask(ctx context.Context, past Past) {
 	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()

@@ -26,9 +26,9 @@ type pressureView struct {
 	Faults          []string
 }
 
-// pressureMost is a number of messages: people with this number of messages or more are in one group on the page.
-// pressureWeeks is the number of weeks that the page shows for a segment, channel or team. pressureTakers is the
-// maximum number of other campaigns that the page shows as the reason why a campaign was held back.
+// People with pressureMost or more messages are in one group on the page. The constant pressureWeeks is the number of
+// weeks that the page shows for a segment, channel or team. The constant pressureTakers is the maximum number of other
+// campaigns that the page shows as the reason why a campaign was held back.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2

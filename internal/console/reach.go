@@ -26,7 +26,7 @@ func reachOf(m *api.Message) *reach {
 
 const inAnswers = "in answers"
 
-// The method unit returns the unit of the campaign's numbers, for the titles of table columns.
+// The method "unit" returns the unit of the campaign's numbers, for the titles of table columns.
 func (r *reach) unit() string {
 	if r.People {
 		return "each counted once"
@@ -78,7 +78,7 @@ func (r *reach) funnel() []step {
 	return steps
 }
 
-// The method says returns a summary of the campaign in sentences.
+// The method "says" returns a summary of the campaign in sentences.
 func (r *reach) says(m *api.Message) string {
 	on := ""
 	if m.Channel != "" {
@@ -107,7 +107,7 @@ func (r *reach) says(m *api.Message) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// The method limits returns a text that names the limit that denied the most users.
+// The method "limits" returns a text that names the limit that denied the most users.
 func (r *reach) limits() string {
 	var names []string
 	for _, name := range mostFirst(r.Denied) {
@@ -137,7 +137,8 @@ func plural(n int64, one, many string) string {
 	return many
 }
 
-// The function lacks returns sentences about the sends and responses that are missing from the numbers of the campaign.
+// The function "lacks" returns sentences about the sends and responses that are missing from the numbers of the
+// campaign.
 func lacks(m *api.Message, faults []string) (list []string) {
 	if m.FromAudit {
 		list = append(list, "The store does not count this message, so every number is from the audit.")

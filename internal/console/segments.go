@@ -63,7 +63,7 @@ func (o *segmentsView) Age() string {
 	return frame.Span(time.Duration(*o.Status.GenerationAgeSeconds * float64(time.Second)))
 }
 
-// Cached reports whether the service loaded the segments generation in use from its local cache.
+// The method Cached reports whether the service loaded the segments generation in use from its local cache.
 func (o *segmentsView) Cached() bool { return o.Status.Segments.Origin == "cache" }
 
 func showSegments(v *frame.Visit) (*frame.View, error) {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Name identifies a counter in a Series by its kind and, for example, by a limit or a pacer.
+// A Name identifies a counter in a Series by its kind and, for example, by a limit or a pacer.
 type Name struct {
 	Kind Kind
 	Of   string // limit of Denied and Shadow; pacer of Granted, refused and failed; otherwise ""
 }
 
-// Kind is the kind of a counter in a Series, such as allowed users.
+// A Kind is the kind of a counter in a Series, such as allowed users.
 type Kind string
 
 // These constants are the kinds of counters in a Series. The first three kinds of counters count users in filter
@@ -31,8 +31,8 @@ const (
 // Totals maps each counter to its value since the start of the process.
 type Totals map[Name]float64
 
-// A Series stores slightly longer periods than an hour and a day, so that the first step on a chart is complete.
-// maxNames is the maximum number of counters in a Series.
+// A Series stores slightly longer periods than an hour and a day, so that the first step on a chart is complete. The
+// constant maxNames is the maximum number of counters in a Series.
 const (
 	hour     = 3600
 	seconds  = hour + 60
@@ -41,7 +41,7 @@ const (
 	maxNames = 200
 )
 
-// Series holds the counts of decisions and permits of this process over the last day, for the charts of the console.
+// A Series holds the counts of decisions and permits of this process over the last day, for the charts of the console.
 type Series struct {
 	mu     sync.Mutex
 	since  time.Time // time at which the Series began to count
@@ -50,7 +50,7 @@ type Series struct {
 	counts map[Name]*rings
 }
 
-// The type rings holds the counts of one counter in two ring buffers: one by second and one by minute.
+// The type "rings" holds the counts of one counter in two ring buffers: one by second and one by minute.
 type rings struct {
 	bySecond [seconds]uint32
 	byMinute [minutes]uint32
@@ -131,7 +131,7 @@ func slot(at time.Time, step time.Duration, size int) int {
 	return int(at.Unix() / int64(step/time.Second) % int64(size))
 }
 
-// Window holds the counts of a Series over a period, in steps of equal length.
+// A Window holds the counts of a Series over a period, in steps of equal length.
 type Window struct {
 	Start  time.Time // beginning of the first step
 	Step   time.Duration

@@ -54,7 +54,7 @@ func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 // trial) would have denied.
 const shadowDays = 7
 
-// The function shadowed returns a table of recent campaigns, with the number of users whom shadow limits (limits on
+// The function "shadowed" returns a table of recent campaigns, with the number of users whom shadow limits (limits on
 // trial) would have denied.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	if storeAway(v) != nil {

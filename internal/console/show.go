@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture returns a chart of the forecast over time. The chart has three groups of users: users who may receive the
-// message at the time, users who may receive the message later, and users who may never receive the message.
+// Picture returns a chart of the forecast over time. For each time, the chart shows the users who may receive the
+// message then, the users who may receive it later, and the users who may never receive it.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
@@ -32,8 +32,8 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Slim: draw(true)}
 }
 
-// The function shown returns the series that a chart draws: the first series, and every other series that has a number
-// above 0.
+// The function "shown" returns the series that a chart draws: the first series, and every other series that has a
+// number above 0.
 func shown(series []chart.Series) []chart.Series {
 	return slices.DeleteFunc(slices.Clone(series), func(s chart.Series) bool {
 		return s.Name != series[0].Name && slices.Max(s.Values) == 0

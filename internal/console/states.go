@@ -11,7 +11,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// The type state describes the condition of a component of the service, and the remedy for a problem.
+// A state describes a component of the service, and the remedy for a problem.
 type state struct {
 	Class  string // good, note, warn or bad
 	Part   string
@@ -29,8 +29,8 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
-// The type condition describes the state of the whole service: a sentence, the components that need attention, and the
-// other components.
+// A condition describes the state of the whole service: a sentence, the components that need attention, and the other
+// components.
 type condition struct {
 	Class string // good, warn or bad
 	Line  string // a sentence
@@ -78,7 +78,7 @@ func (s condition) Notes() (n int) {
 	return n
 }
 
-// The function states returns the states of all components, beginning with the worst.
+// The function "states" returns the states of all components, beginning with the worst.
 func states(s *api.Status, now time.Time) []state {
 	list := []state{ready(s), store(s.Store)}
 	list = append(list, storeNotes(s.Store)...)
@@ -116,7 +116,7 @@ func store(s api.StoreStatus) state {
 		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
-// The function chapter returns the name of the chapter in the documentation about the kind of the service's store.
+// The function "chapter" returns the name of the chapter in the documentation about the kind of the service's store.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
 		return "docs/operating.md, “The embedded store”"
@@ -132,7 +132,7 @@ const createdEmpty = "the store was created empty at this start"
 // config_version. The console skips these warnings if it shows the same differences from Fleet.Differing.
 const fleetDiffers = " other instances differ from this one in "
 
-// The function said converts a status text of the service to a sentence that ends with a full stop.
+// The function "said" converts a status text of the service to a sentence that ends with a full stop.
 func said(text string) string {
 	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
 		return text
@@ -168,7 +168,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 	return list
 }
 
-// The function segments returns the state of the segments, including their age.
+// The function "segments" returns the state of the segments, including their age.
 func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {

@@ -22,7 +22,7 @@ const (
 	bottom    = 46
 )
 
-// The type shape holds the sizes of the timeline chart that differ between phones and larger screens.
+// A shape holds the sizes of the timeline chart that differ between phones and larger screens.
 type shape struct {
 	Width, Left int // Left is the x position of the beginning of the time axis
 	margin      int // space after the time axis
@@ -35,8 +35,8 @@ var (
 	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
-// The type timeline is the data of the chart of a user's sends and denials. The timeline chart has a row for each
-// channel with its sends and denials, and a row for each limit with its window.
+// A timeline is the data of the chart of a user's sends and denials. The timeline chart has a row for each channel with
+// its sends and denials, and a row for each limit with its window.
 type timeline struct {
 	shape
 	Dark   bool
@@ -151,7 +151,7 @@ func (t *timeline) add(r row) {
 	t.Rows = append(t.Rows, r)
 }
 
-// The method channels adds a row to the timeline chart for each channel on which the user has sends or denials.
+// The method "channels" adds a row to the timeline chart for each channel on which the user has sends or denials.
 func (t *timeline) channels(k *userKnown) {
 	rows := map[string]*row{}
 	var order []string
@@ -270,7 +270,7 @@ func minutesOf(clock string) (int, bool) {
 	return 60*h + m, err == nil && also == nil
 }
 
-// The variable steps lists the possible distances between two labels on the time axis of the timeline chart.
+// The variable "steps" lists the possible distances between two labels on the time axis of the timeline chart.
 var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 	7 * 24 * time.Hour, 14 * 24 * time.Hour}
 

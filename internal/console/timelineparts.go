@@ -26,22 +26,23 @@ func (t *timeline) pair(light, dark string) string {
 // Text returns the colour of texts in the timeline chart.
 func (t *timeline) Text() string { return t.pair("#1b2530", "#e6ebf0") }
 
-// Quieter returns the colour of the time axis in the timeline chart.
+// The method Quieter returns the colour of the time axis in the timeline chart.
 func (t *timeline) Quieter() string { return t.pair("#54616e", "#a3b0bd") }
 
-// Link returns the colour, in the timeline chart, of sends and of the times at which a limit allows a further send.
+// The method Link returns the colour, in the timeline chart, of sends and of the times at which a limit allows a
+// further send.
 func (t *timeline) Link() string { return t.pair("#0b5fa5", "#5ab0f0") }
 
-// Bad returns the colour of denials in the timeline chart.
+// The method Bad returns the colour of denials in the timeline chart.
 func (t *timeline) Bad() string { return t.pair("#a1161f", "#ff8080") }
 
-// Good returns the fill colour for the window of a limit that still has free slots (allows further sends).
+// The method Good returns the fill colour for the window of a limit that still has free slots (allows further sends).
 func (t *timeline) Good() string { return t.pair("#e6f4ea", "#14301d") }
 
 // GoodLine returns the line colour for the window of a limit that still has free slots (allows further sends).
 func (t *timeline) GoodLine() string { return t.pair("#1a6b32", "#7fd897") }
 
-// Warn returns the fill colour for the window of a limit that has no free slots (allows no further send).
+// The method Warn returns the fill colour for the window of a limit that has no free slots (allows no further send).
 func (t *timeline) Warn() string { return t.pair("#fff4dc", "#362a10") }
 
 // WarnLine returns the line colour for the window of a limit that has no free slots (allows no further send).
@@ -50,7 +51,7 @@ func (t *timeline) WarnLine() string { return t.pair("#7a4b00", "#f2c46b") }
 // nameRoom is the maximum number of characters of a row's name in the timeline chart.
 const nameRoom = 16
 
-// Short returns the name of the chart row, shortened to nameRoom characters.
+// The method Short returns the name of the chart row, shortened to nameRoom characters.
 func (r row) Short() string {
 	if name := []rune(r.Name); len(name) > nameRoom {
 		return string(name[:nameRoom-1]) + "…"
@@ -79,5 +80,5 @@ func (r row) FreesX() string {
 	return fmt.Sprintf("%.1f", *r.Frees)
 }
 
-// Left returns the x position of the left edge of a cross that marks a denial in the timeline chart.
+// The method Left returns the x position of the left edge of a cross that marks a denial in the timeline chart.
 func (d dot) Left() string { return fmt.Sprintf("%.1f", d.X-5) }

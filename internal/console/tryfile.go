@@ -15,10 +15,11 @@ import (
 // uploaded file have an accepted name, the page reads the first of them.
 var idColumns = [...]string{"user_id", "id"}
 
-// readFile reads an uploaded file with one user id on each line, with or without a header. readFile also reads a CSV
-// file whose header names the column with user ids. Columns are separated by commas or tabs. If a header names the
-// column, semicolons may separate the columns, too. readFile never guesses the column, because it could read other
-// numbers as user ids. The result "fault" describes the first error in the file and names the line of the error.
+// readFile reads an uploaded file with one user id on each line, with or without a header. The function readFile also
+// reads a CSV file whose header names the column with user ids. Columns are separated by commas or tabs. If a header
+// names the column, semicolons may separate the columns, too. The function readFile never guesses the column, because
+// it could read other numbers as user ids. The result "fault" describes the first error in the file and names the line
+// of the error.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {

@@ -14,8 +14,8 @@ import (
 // mostUnpacked is the maximum size in bytes of an uploaded file after decompression.
 const mostUnpacked = 64 << 20
 
-// The variable named lists file formats that the page recognises but does not read. Each entry has the first bytes of a
-// file format, and the remedy that the page shows to the visitor.
+// The variable "named" lists file formats that the page recognises but does not read. Each entry has the first bytes of
+// a file format, and the remedy that the page shows to the visitor.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},
@@ -25,7 +25,7 @@ var named = []struct{ begin, remedy string }{
 	{"%PDF", "The file is a PDF. Save the list as CSV, and choose that file."},
 }
 
-// The function unpacked returns the text of an uploaded file as UTF-8, after decompressing gzip and decoding UTF-16
+// The function "unpacked" returns the text of an uploaded file as UTF-8, after decompressing gzip and decoding UTF-16
 // (from Excel). If the page cannot read the format of the file, the result "fault" names the format.
 func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	text = bufio.NewReader(from)

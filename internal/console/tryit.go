@@ -17,8 +17,8 @@ import (
 
 const tryAt = "try"
 
-// maxForm is the maximum size in bytes of a form with pasted ids or a file. maxForm is sufficient for about 1.4 million
-// ids.
+// maxForm is the maximum size in bytes of a form with pasted ids or a file. The constant maxForm is sufficient for
+// about 1.4 million ids.
 const maxForm = 16 << 20
 
 // These constants limit the number of users in a trial (decisions without recorded sends). If the audience is larger,
@@ -59,7 +59,7 @@ type tryView struct {
 // Select returns the data for the template of the channel field with the given HTML id.
 func (p *tryView) Select(id string) selection { return selection{id, p} }
 
-// The type selection is the data for the template of a field in which the visitor chooses a channel.
+// A selection is the data for the template of a field in which the visitor chooses a channel.
 type selection struct {
 	ID   string
 	Page *tryView
@@ -70,7 +70,7 @@ func (p *tryView) OpenIDs() bool {
 	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
 }
 
-// The type wrong describes an error in the visitor's input (typed text or uploaded file).
+// The type "wrong" describes an error in the visitor's input (typed text or uploaded file).
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
@@ -79,7 +79,7 @@ type wrong struct {
 	Column int    // 0: the position of the error is unknown
 }
 
-// The type tried holds the result of a trial: the users whom a campaign would reach, without recorded sends.
+// The type "tried" holds the result of a trial: the users whom a campaign would reach, without recorded sends.
 type tried struct {
 	What       string // description of the users
 	Generation string // generation of the audience expression
@@ -277,7 +277,7 @@ func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	})
 }
 
-// The function present adds the tables and the chart with the result of a trial to the page.
+// The function "present" adds the tables and the chart with the result of a trial to the page.
 func present(p *tryView, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)

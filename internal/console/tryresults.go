@@ -21,7 +21,7 @@ const (
 	addressName     = 100  // maximum number of characters of a file name
 )
 
-// keptTry is the result of a trial of user ids at a certain time. keptTry does not contain the user ids.
+// keptTry is the result of a trial of user ids at a certain time. The type keptTry does not contain the user ids.
 type keptTry struct {
 	At      time.Time
 	Channel string
@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// The method again returns the page with the result of an earlier trial. The address of the page contains the result.
+// The method "again" returns the page with the result of an earlier trial. The address of the page contains the result.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

@@ -13,7 +13,7 @@ import (
 
 func asError(err error, e **client.Error) bool { return errors.As(err, e) }
 
-// The method scaled converts a number of users in the trial's sample to a number for the whole audience.
+// The method "scaled" converts a number of users in the trial's sample to a number for the whole audience.
 func (t *tried) scaled(n int) uint64 {
 	if t.Sampled == 0 {
 		return uint64(max(n, 0))
@@ -21,7 +21,7 @@ func (t *tried) scaled(n int) uint64 {
 	return uint64(float64(n)/float64(t.Sampled)*float64(t.Users) + 0.5)
 }
 
-// Counted explains in a sentence how the numbers for the current time were computed.
+// The method Counted explains in a sentence how the numbers for the current time were computed.
 func (t *tried) Counted() string {
 	if t.Sampled == 0 {
 		return "Every user was decided as for a send now."
@@ -30,8 +30,8 @@ func (t *tried) Counted() string {
 		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
-// Undecided returns the number of users without a decision, as text, scaled to the whole audience. If every user has a
-// decision, Undecided returns "".
+// The method Undecided returns the number of users without a decision, as text, scaled to the whole audience. If every
+// user has a decision, Undecided returns "".
 func (t *tried) Undecided() string {
 	if t.Summary.Unavailable == 0 {
 		return ""
@@ -81,8 +81,8 @@ func tryLimits(t *tried) *frame.Table {
 	return table
 }
 
-// tryParts returns a table with two kinds of users: users whom a set suppressed, and allowed users whom a shadow limit
-// (a limit on trial) would deny.
+// tryParts returns a table of the users whom sets suppress, and of the allowed users whom shadow limits (limits on
+// trial) would deny.
 func tryParts(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",
@@ -100,8 +100,8 @@ func tryParts(t *tried) *frame.Table {
 	return table
 }
 
-// The method precise returns a note for a table: the numbers for the current time are exact, or come from the larger of
-// two samples.
+// The method "precise" returns a note for a table: the numbers for the current time are exact, or come from the larger
+// of two samples.
 func (t *tried) precise() string {
 	if t.Sampled == 0 {
 		return "exact"

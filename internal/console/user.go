@@ -62,7 +62,7 @@ type userView struct {
 	MayErase bool
 }
 
-// The type message tells the visitor the result of an action on the page about a user, such as an erasure.
+// A message tells the visitor the result of an action on the page about a user, such as an erasure.
 type message struct {
 	Class string // good, warn or bad
 	Text  string
@@ -122,10 +122,10 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	return shown, nil
 }
 
-// The variable lengths lists the numbers of days that the chart of a user's sends can show.
+// The variable "lengths" lists the numbers of days that the chart of a user's sends can show.
 var lengths = []int{1, 7, 31}
 
-// The function days parses the query parameter with the number of days that the chart shows.
+// The function "days" parses the query parameter with the number of days that the chart shows.
 func days(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
 		return n
@@ -133,7 +133,7 @@ func days(text string) int {
 	return 7
 }
 
-// Lengths returns links to the page of the user with other numbers of days in the chart.
+// The method Lengths returns links to the page of the user with other numbers of days in the chart.
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
@@ -200,7 +200,7 @@ func channelsOf(p *api.Policy) []string {
 	return names[:min(len(names), mostVerdicts)]
 }
 
-// erase deletes the recorded sends of a user, after the visitor has typed the user id again.
+// The method erase deletes the recorded sends of a user, after the visitor has typed the user id again.
 func (u userPages) erase(v *frame.Visit) (*frame.View, string, error) {
 	asked := v.URL.Query().Get("id")
 	kind, err := kindOf(v)

@@ -147,8 +147,8 @@ func outcomeWords(d api.Decision) string {
 	return said
 }
 
-// The type past holds the decisions about a user from the audit (record of all decisions), or the reason why there are
-// none.
+// The type "past" holds the decisions about a user from the audit (record of all decisions), or the reason why there
+// are none.
 type past struct {
 	Decisions []api.Decision
 	Notes     []string

@@ -23,7 +23,7 @@ type verdict struct {
 	Local   string // Until in the user's time zone; "": the zone is unknown
 }
 
-// On returns the name of the channel, or "without a channel" for sends without one.
+// The method On returns the name of the channel, or "without a channel" for sends without one.
 func (v verdict) On() string {
 	return cmp.Or(v.Channel, "without a channel")
 }
@@ -77,19 +77,19 @@ func inZone(at time.Time, zone string) string {
 	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
-// The function counts reports whether a rule with the given list of channels applies to sends on the given channel.
+// The function "counts" reports whether a rule with the given list of channels applies to sends on the given channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
 
-// The type held describes the rules that now deny sends to the user on a channel.
+// The type "held" describes the rules that now deny sends to the user on a channel.
 type held struct {
 	never   string // reason why waiting does not help; "": waiting helps
 	because []string
 	until   time.Time // time from which none of these rules denies sends
 }
 
-// The function holding finds the limits that allow no further send, and the quiet hours that apply now.
+// The function "holding" finds the limits that allow no further send, and the quiet hours that apply now.
 func holding(k *userKnown, channel string) held {
 	var h held
 	for _, l := range k.Limits {
@@ -119,7 +119,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// The function free returns a text with the used and the permitted sends of each limit on a channel.
+// The function "free" returns a text with the used and the permitted sends of each limit on a channel.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
@@ -147,7 +147,7 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 	return "Quiet hours are active then, so the send must wait until they end."
 }
 
-// The function notes describes, in sentences, the rules other than limits that apply to the user.
+// The function "notes" describes, in sentences, the rules other than limits that apply to the user.
 func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
 		text := fmt.Sprintf("Suppressed: in the set %s%s, %s.", s.Set, addedWhen(e, s.Set), onChannels(s.Channels))

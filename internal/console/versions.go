@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// The type version is a policy (limits and other rules), described by its differences from the policy before it.
+// A version is a policy (limits and other rules), described by its differences from the policy before it.
 type version struct {
 	Version string
 	Since   time.Time
@@ -18,8 +18,8 @@ type version struct {
 	Removed []string
 }
 
-// The function versions describes each of the given policies by its differences from the policy before, beginning with
-// the newest.
+// The function "versions" describes each of the given policies by its differences from the policy before, beginning
+// with the newest.
 func versions(list []Version) []version {
 	out := make([]version, len(list))
 	for i, v := range list {
@@ -32,7 +32,8 @@ func versions(list []Version) []version {
 	return out
 }
 
-// The function sentences returns one sentence for each rule of a policy, so that the console can compare two policies.
+// The function "sentences" returns one sentence for each rule of a policy, so that the console can compare two
+// policies.
 func sentences(p *api.Policy) (said []string) {
 	said = append(said, policyWithheld(p)...)
 	add := func(who string, limits []api.Limit) {

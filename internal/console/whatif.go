@@ -47,7 +47,7 @@ type whatIfChange struct {
 	N      int    // number of the row, beginning with 1
 }
 
-// The constant none is the text that a visitor enters as the maximum of a limit, in order to remove the limit.
+// The constant "none" is the text that a visitor enters as the maximum of a limit, in order to remove the limit.
 const none = "none"
 
 // newWhatIfForm returns the what-if form for the current policy, filled in with the values of a query. The default
@@ -105,7 +105,7 @@ func limitChoices(policy *api.Policy, chosen string) []choice {
 	return list
 }
 
-// The function spread returns a text with the smallest and the largest of several numbers, such as "1 to 3".
+// The function "spread" returns a text with the smallest and the largest of several numbers, such as "1 to 3".
 func spread(of []int) string {
 	least, most := slices.Min(of), slices.Max(of)
 	if least == most {
@@ -213,8 +213,8 @@ func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string)
 	return r, ""
 }
 
-// If the API rejected the request, the method refused adds the reason to the what-if page. The method returns any other
-// error.
+// If the API rejected the request, the method "refused" adds the reason to the what-if page. The method returns any
+// other error.
 func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error {
 	var e *client.Error
 	if err == nil || !asError(err, &e) {
@@ -237,7 +237,7 @@ func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error 
 	return nil
 }
 
-// The function asked returns a description of the limits that the visitor has changed.
+// The function "asked" returns a description of the limits that the visitor has changed.
 func asked(policy *api.Policy, changes []api.LimitChange) (said []string) {
 	for _, c := range changes {
 		next := "no such limit"
@@ -271,7 +271,7 @@ func maximaOf(limits []api.Limit, name string) (maxima []int) {
 	return maxima
 }
 
-// The method present adds the summary, the charts and the tables of a what-if result to the page.
+// The method "present" adds the summary, the charts and the tables of a what-if result to the page.
 func (p *whatIfView) present(view *frame.View) {
 	r := p.Result
 	p.Says = whatIfSentence(r)
@@ -416,8 +416,9 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 		}}
 }
 
-// whatIfAge is the time for which the console keeps the result of a what-if replay. whatIfKept is the maximum number of
-// these results. Because the console keeps the results, all tables and charts of a page need only one replay.
+// whatIfAge is the time for which the console keeps the result of a what-if replay. The constant whatIfKept is the
+// maximum number of these results. Because the console keeps the results, all tables and charts of a page need only one
+// replay.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32

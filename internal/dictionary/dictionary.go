@@ -19,7 +19,7 @@ const (
 	rowMost     = 24 // maximum of the average number of images per row
 )
 
-// Dictionary maps the images of user ids (64-bit numbers that stand for ids) to consecutive numbers. Bitmaps contain
+// A Dictionary maps the images of user ids (64-bit numbers that stand for ids) to consecutive numbers. Bitmaps contain
 // these numbers. A Dictionary is immutable, shares the bytes that were passed to Open, and is safe for concurrent use.
 type Dictionary struct {
 	rests []byte // the low bits of the images; the bytes of the index follow within the capacity
@@ -161,9 +161,9 @@ func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	return Unknown
 }
 
-// Numbers sets numbers[i] to the number of images[i], or to Unknown. The slice numbers must be as long as images.
-// Numbers reads the index for 32 images before it searches the rows of these images. The processor can therefore read
-// memory for several images in parallel.
+// The method Numbers sets numbers[i] to the number of images[i], or to Unknown. The slice numbers must be as long as
+// images. The method Numbers reads the index for 32 images before it searches the rows of these images. The processor
+// can therefore read memory for several images in parallel.
 func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 	const block = 32
 	var first, end [block]uint32
@@ -248,7 +248,8 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 
 // Merge matches the images of two dictionaries, and returns an iterator over the numbers of the dictionary "old" in
 // ascending order. With each number, the iterator yields the number of the same image in the dictionary "new". If "new"
-// lacks the image, the iterator yields Unknown instead. The yielded numbers of "new" also ascend.
+// lacks the image, the iterator yields Unknown instead. The numbers that the iterator yields for "new" are also in
+// ascending order.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

@@ -59,8 +59,8 @@ func (w *Writer) Add(images ...uint64) error {
 	return w.failed
 }
 
-// startRows adds the starts of rows (ranges of images with equal upper bits) to the index. All rows up to the given row
-// that have not begun yet begin at the current number of images.
+// startRows adds the starts of rows (ranges of images with equal upper bits) to the index. If a row up to the given row
+// has no start yet, startRows sets its start to the current number of images.
 func (w *Writer) startRows(row uint64) {
 	for uint64(len(w.index)) <= 4*row {
 		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// If the remaining validity of a certificate is below soon, and below a third of the whole validity, `capper doctor`
-// reports a warning.
+// If the remaining validity of a certificate is below the constant "soon", and below a third of the whole validity,
+// `capper doctor` reports a warning.
 const soon = 14 * 24 * time.Hour
 
 // ownCertificate checks the certificates that the service shows to callers and to Redis.

@@ -15,7 +15,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// The function configuration reads the configuration file again, and reports each error in the file as a finding.
+// The function "configuration" reads the configuration file again, and reports each error in the file as a finding.
 func configuration(s *Subject) check {
 	return check{Name: "configuration.file", Look: func(_ context.Context, n *notes) {
 		loaded, err := config.Load(s.File)
@@ -44,7 +44,7 @@ func configuration(s *Subject) check {
 	}}
 }
 
-// The function secrets checks the read permissions of files with secrets.
+// The function "secrets" checks the read permissions of files with secrets.
 func secrets(s *Subject) check {
 	return check{Name: "configuration.secrets", Look: func(_ context.Context, n *notes) {
 		redis := &s.Config.Store.Redis
@@ -94,7 +94,7 @@ func lookAtSecret(n *notes, what, file string) {
 	}
 }
 
-// The function listeners checks that no listener serves other machines without encryption.
+// The function "listeners" checks that no listener serves other machines without encryption.
 func listeners(s *Subject) check {
 	return check{Name: "configuration.listen", Look: func(_ context.Context, n *notes) {
 		server := &s.Config.Server
@@ -119,7 +119,7 @@ func listeners(s *Subject) check {
 	}}
 }
 
-// The function keys checks whether the scopes of the configured API keys are sensible.
+// The function "keys" checks whether the scopes of the configured API keys are sensible.
 func keys(s *Subject) check {
 	return check{Name: "configuration.keys", Look: func(_ context.Context, n *notes) {
 		found := s.Config.Server.Access.Keys

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The type result is the result of one check of the environment, such as ok or failed.
+// A result is the result of one check of the environment, such as ok or failed.
 type result string
 
 // These constants are the results of checks of the environment, from the best to the worst. The result Skipped means
@@ -21,7 +21,7 @@ const (
 	Failed  result = "failed"
 )
 
-// Finding is the result of a check for one component. For a problem, a Finding has the recommended change and the
+// A Finding is the result of a check for one component. For a problem, a Finding has the recommended change and the
 // reason.
 type Finding struct {
 	Check  string `json:"check"`        // name of the check, such as segments.list or redis.nodes
@@ -45,8 +45,8 @@ type check struct {
 // defaultTime is the time limit of a check for which the field Within is 0.
 const defaultTime = 15 * time.Second
 
-// The type notes collects the findings of one check, and is safe for concurrent use. After the time limit of the check,
-// a value of this type ignores further findings.
+// The type "notes" collects the findings of one check, and is safe for concurrent use. After the time limit of the
+// check, a value of this type ignores further findings.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -69,17 +69,17 @@ func (n *notes) OK(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: OK, Seen: fmt.Sprintf(format, args...)})
 }
 
-// Skip adds the finding that a component was not checked, with the reason.
+// The method Skip adds the finding that a component was not checked, with the reason.
 func (n *notes) Skip(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: Skipped, Seen: fmt.Sprintf(format, args...)})
 }
 
-// Warn adds a finding about a component that works but is dangerous or expensive.
+// The method Warn adds a finding about a component that works but is dangerous or expensive.
 func (n *notes) Warn(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Warning, Seen: seen, Change: change, Why: why})
 }
 
-// Fail adds a finding about a problem that prevents the start of the service or breaks one of its promises.
+// The method Fail adds a finding about a problem that prevents the start of the service or breaks one of its promises.
 func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
@@ -92,7 +92,7 @@ func (n *notes) take() []Finding {
 	return n.list
 }
 
-// Report holds the findings of all checks of the environment, in the order of the checks.
+// A Report holds the findings of all checks of the environment, in the order of the checks.
 type Report struct {
 	Findings []Finding      `json:"findings"`
 	Counts   map[result]int `json:"counts"`

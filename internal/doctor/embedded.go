@@ -90,8 +90,8 @@ func (s *Subject) load() sizing.Load {
 	return load.WithDefaults()
 }
 
-// The method kind returns the kind of the user ids in the segments: "" if the ids are dense (32-bit numbers), or if
-// their kind is unknown.
+// The method kind returns the kind of the user ids in the segments. If the ids are dense (32-bit numbers), or if their
+// kind is unknown, it returns "".
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
@@ -106,8 +106,8 @@ func (s *Subject) kind() string {
 	return file.Kind.String()
 }
 
-// The doctor measures syncsMeasure disk syncs. If the median is above slowSync, the doctor reports slow syncs, because
-// each call to the service waits for a sync.
+// The doctor measures the time of several disk syncs (syncsMeasure). If the median time is above slowSync, the doctor
+// reports slow syncs, because each call to the service waits for a sync.
 const (
 	slowSync     = 50 * time.Millisecond
 	syncsMeasure = 25

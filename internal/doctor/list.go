@@ -6,7 +6,7 @@ import (
 	"capper/internal/config"
 )
 
-// Subject describes the service and the machine that the doctor checks.
+// A Subject describes the service and the machine that the doctor checks.
 type Subject struct {
 	File   string         // path of the configuration file
 	Config *config.Config // loaded configuration; nil: the file contains errors

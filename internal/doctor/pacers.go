@@ -13,7 +13,7 @@ import (
 // The number is from the section "Pacing against others" of docs/benchmarks.md.
 const permitsOfShard = 50_000
 
-// The function pacers checks the total load of all pacers of a group, because one Redis master holds these pacers.
+// The function "pacers" checks the total load of all pacers of a group, because one Redis master holds these pacers.
 // Pacers with a separate limit for each message or key do not count, because the number of messages and keys is
 // unknown.
 func pacers(s *Subject) check {
@@ -40,7 +40,7 @@ func pacers(s *Subject) check {
 	}}
 }
 
-// The type load is the number of permits per second that pacers with one log can grant.
+// A load is the number of permits per second that the pacers with one log can grant together.
 type load struct {
 	pacers       int     // number of these pacers
 	all, busiest float64 // sum over all pacers, and over the pacers of the busiest group
@@ -59,7 +59,7 @@ func loadOf(pacers []pacing.Pacer) (l load) {
 	return l
 }
 
-// The function sustained returns the number of permits per second that a pacer can grant over a long time.
+// The function "sustained" returns the number of permits per second that a pacer can grant over a long time.
 func sustained(p *pacing.Pacer) float64 {
 	least := math.Inf(1)
 	for _, l := range p.Limits {

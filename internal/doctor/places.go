@@ -72,7 +72,7 @@ func tryDirectory(n *notes, dir, why string) bool {
 	return true
 }
 
-// The function nearest returns the given directory or, if the directory does not exist, the nearest existing parent
+// The function "nearest" returns the given directory or, if the directory does not exist, the nearest existing parent
 // directory.
 func nearest(dir string) string {
 	for {
@@ -209,7 +209,7 @@ func reachOr(err error, rights string) string {
 		"credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or the role of an instance)"
 }
 
-// The variable networked lists file systems whose locks and syncs depend on another machine.
+// The variable "networked" lists file systems whose locks and syncs depend on another machine.
 var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 

@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// The method proc returns the content of a file in the checked process's directory below /proc, or "" if the file is
+// The method "proc" returns the content of a file in the checked process's directory below /proc, or "" if the file is
 // unreadable.
 func (s *Subject) proc(name string) string {
 	process := "self"
@@ -38,7 +38,8 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// The function absent returns the only check of the service's process if this process does not exist.
+// The function "absent" returns a check that reports that the service's process does not exist. The doctor then makes
+// no other checks of the process.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
@@ -46,7 +47,7 @@ func absent(s *Subject) check {
 	}}
 }
 
-// The method whose returns a text for findings that names the checked process.
+// The method "whose" returns a text for findings that names the checked process.
 func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)
@@ -67,8 +68,8 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is the number of open files that the service needs in addition to the connections of callers: for
-// the embedded store, and for connections to Redis.
+// besideConnections is the number of open files that the service needs for the embedded store and for connections to
+// Redis, in addition to the connections of callers.
 const besideConnections = 1500
 
 // openFiles compares the maximum number of connections in the configuration with the limit on open files of the
@@ -223,7 +224,8 @@ func (s *Subject) total() string {
 	return string(text)
 }
 
-// The function processors checks that GOMAXPROCS is not larger than the number of processors that the process may use.
+// The function "processors" checks that GOMAXPROCS is not larger than the number of processors that the process may
+// use.
 func processors(s *Subject) check {
 	return check{Name: "process.processors", Look: func(_ context.Context, n *notes) {
 		given := s.variable("GOMAXPROCS")

@@ -17,7 +17,7 @@ import (
 // surveyTime is the time limit for the requests to all Redis servers together.
 const surveyTime = 25 * time.Second
 
-// The type servers holds the data of one survey of all Redis servers, for all checks of Redis.
+// The type "servers" holds the data of one survey of all Redis servers, for all checks of Redis.
 type servers struct {
 	*Subject
 	options redisstore.Config
@@ -83,8 +83,8 @@ func kind(n *redisstore.Node) string {
 	return "replica " + n.Addr
 }
 
-// The function answering returns the Redis nodes that responded: all nodes, or only masters if the argument mastersOnly
-// is true.
+// The function "answering" returns the Redis nodes that responded: all nodes, or only masters if the argument
+// mastersOnly is true.
 func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node) {
 	for _, n := range r.Nodes {
 		if n.Facts != nil && (!mastersOnly || n.Master == "") {
@@ -94,7 +94,7 @@ func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node
 	return nodes
 }
 
-// If the median round-trip time to a Redis server is above the constant far, the doctor reports a warning, because
+// If the median round-trip time to a Redis server is above the constant "far", the doctor reports a warning, because
 // calls become noticeably slower.
 const far = 20 * time.Millisecond
 
@@ -125,7 +125,7 @@ func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
 	}
 }
 
-// The function advice returns advice for an error of a connection to Redis.
+// The function "advice" returns advice for an error of a connection to Redis.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
 		return "the password is read from $" + app.RedisPassword + " or store.redis.password_file, and the user name " +

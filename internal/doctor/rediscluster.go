@@ -16,14 +16,14 @@ import (
 	"capper/internal/server/gate"
 )
 
-// isExpiry reports whether the error says that a certificate has expired or is not yet valid. Another finding reports
-// such a certificate.
+// isExpiry reports whether the error says that a certificate has expired or is not yet valid. A separate finding
+// reports a certificate that has expired or is not yet valid.
 func isExpiry(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-// onlyHere reports whether all addresses are loopback addresses. The servers are then on this machine.
+// onlyHere reports whether all addresses are loopback addresses, so that the servers are on this machine.
 func onlyHere(addrs []string) bool {
 	return !slices.ContainsFunc(addrs, func(addr string) bool { return !gate.IsLoopback(addr) })
 }

@@ -145,7 +145,7 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 }
 
 // judgeOutputLimit checks the Redis setting for the output buffers of replicas. The value of the setting is a text such
-// as "normal 0 0 0 slave 268435456 67108864 60 …": a class of connections and three numbers, repeated.
+// as "normal 0 0 0 slave 268435456 67108864 60 …", in which three numbers follow each class of connections.
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {
@@ -164,8 +164,8 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 	}
 }
 
-// orMany returns the given limit of a Redis setting. The limit 0 means "no limit", so orMany returns a very large
-// number for 0.
+// orMany returns the given limit of a Redis setting. In Redis, the limit 0 means "no limit", so orMany returns a very
+// large number for 0.
 func orMany(bound int64) int64 {
 	return cmp.Or(bound, 1<<62)
 }

@@ -172,9 +172,9 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeLosses makes the check that a service makes at its start: the number of users that sets have lost from the
-// cached segments generation to the published generation. Without a cached generation, judgeLosses compares with the
-// previous generation at the location.
+// judgeLosses counts the users that sets have lost from the cached segments generation to the published generation. A
+// service makes the same check at its start. Without a cached generation, judgeLosses compares with the previous
+// generation at the location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",

@@ -8,7 +8,7 @@ import (
 	"capper/internal/trace/otlp"
 )
 
-// The function tracing checks whether the collector of trace spans accepts requests. The check sends no spans.
+// The function "tracing" checks whether the collector of trace spans accepts requests. The check sends no spans.
 func tracing(s *Subject) check {
 	return check{Name: "tracing", Look: func(ctx context.Context, n *notes) {
 		cfg := s.Config.Tracing

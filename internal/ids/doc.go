@@ -24,7 +24,7 @@
 //   - dense: the decimal digits of 0 to 4294967295 (2^32-1), without a sign and without leading zeros.
 //   - uint64: the decimal digits of 0 to 18446744073709551615 (2^64-1), without a sign and without leading zeros. The
 //     id "007" is rejected, because a company that writes "007" may also have a user "7", whose number would be equal.
-//     Ids with leading zeros need the kind text.
+//     Ids with leading zeros need the kind "text".
 //   - uuid: 32 hexadecimal digits in upper or lower case, with four dashes (8-4-4-4-12) or without dashes. Braces
 //     around the digits or the prefix "urn:uuid:" are allowed. Every UUID version is an id, and so are the nil UUID and
 //     the max UUID (RFC 9562). The canonical text has lower case and dashes.

@@ -23,7 +23,7 @@ func newMixer(key Key) mixer {
 
 func (m *mixer) image(id uint64) uint64 { return mix(mix(id^m.k0)^m.k1) ^ m.k2 }
 
-// The method back computes a uint64 id from its image.
+// The method "back" computes a uint64 id from its image.
 func (m *mixer) back(image uint64) uint64 { return unmix(unmix(image^m.k2)^m.k1) ^ m.k0 }
 
 // factor1 and factor2 are the factors in the function mix. inverse1 and inverse2 are the inverses of factor1 and
@@ -60,7 +60,7 @@ func newSubkeys(block cipher.Block) (keys subkeys) {
 	return keys
 }
 
-// The function doubled returns x·2 in the finite field with 2^128 elements.
+// The function "doubled" returns x·2 in the finite field with 2^128 elements.
 func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	const reducer = 0x87
 	high, low := binary.BigEndian.Uint64(x[:8]), binary.BigEndian.Uint64(x[8:])

@@ -36,8 +36,8 @@ func (k Kind) known() bool { return int(k) < len(kindNames) }
 // or text, got "guid"`.
 func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
 
-// parseKind returns the kind of ids with the given name. parseKind rejects kinds whose constants come before the
-// argument "first".
+// parseKind returns the kind of ids with the given name. The function parseKind rejects kinds whose constants come
+// before the argument "first".
 func parseKind(name string, first Kind) (Kind, error) {
 	for kind := first; kind.known(); kind++ {
 		if kindNames[kind] == name {

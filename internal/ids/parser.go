@@ -21,7 +21,7 @@ func (p *Parser) Parse(text []byte) (image uint64, err error) {
 }
 
 // ParseRest returns the image of an id (64-bit number that stands for the id), and the rest: the 64 bits of a UUID that
-// the image lacks. For other kinds of ids, the rest is 0.
+// the image lacks. For ids of other kinds, the result "rest" is 0.
 func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	s := p.scheme
 	switch s.kind {
@@ -44,9 +44,9 @@ func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	return s.cut(s.mixer.image(id)), 0, nil
 }
 
-// Packed returns the image (64-bit number that stands for the id) and the rest (64 bits of a UUID that the image lacks)
-// of an id in packed form (Width bytes). Packed panics if ids of this kind ("dense" or "text") have no packed form, or
-// if the argument has fewer bytes than the packed form.
+// The method Packed returns the image (64-bit number that stands for the id) and the rest (64 bits of a UUID that the
+// image lacks) of an id in packed form (Width bytes). The method Packed panics if ids of this kind ("dense" or "text")
+// have no packed form, or if the argument has fewer bytes than the packed form.
 func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	s := p.scheme
 	if s.kind == UUID {
@@ -87,7 +87,7 @@ func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
 }
 
-// The method encrypted encrypts the UUID in the parser's buffer. The two halves of the resulting AES block are the
+// The method "encrypted" encrypts the UUID in the parser's buffer. The two halves of the resulting AES block are the
 // image and the rest of the UUID.
 func (p *Parser) encrypted() (image, rest uint64) {
 	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
@@ -95,7 +95,7 @@ func (p *Parser) encrypted() (image, rest uint64) {
 	return p.scheme.cut(image), rest
 }
 
-// The method decrypted returns the UUID with the given image and rest. The next call of any method of the Parser
+// The method "decrypted" returns the UUID with the given image and rest. The next call of any method of the Parser
 // overwrites the returned bytes.
 func (p *Parser) decrypted(image, rest uint64) *[16]byte {
 	binary.BigEndian.PutUint64(p.buffer[:8], image)

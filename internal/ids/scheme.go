@@ -48,11 +48,11 @@ func New(kind Kind, key Key) *Scheme {
 	return s
 }
 
-// Narrow returns a copy of a scheme (kind and hash key of ids) in which many ids share an image (64-bit number that
-// stands for an id). The copy has 2 to the power of the argument "bits" (1 to 63) different images, still spread over
-// all 64-bit numbers. Only tests may call Narrow: a test in internal/architecture rejects other callers. A narrowed
-// scheme cannot convert images to ids. For a narrowed scheme and its original, the method Check returns the same
-// checksum. Narrow panics if ids are dense.
+// The function Narrow returns a copy of a scheme (kind and hash key of ids) in which many ids share an image (64-bit
+// number that stands for an id). The copy has 2 to the power of the argument "bits" (1 to 63) different images, still
+// spread over all 64-bit numbers. Only tests may call Narrow: a test in internal/architecture rejects other callers. A
+// narrowed scheme cannot convert images to ids. For a narrowed scheme and its original, the method Check returns the
+// same checksum. The function Narrow panics if ids are dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
 		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))
@@ -99,7 +99,7 @@ func (s *Scheme) Parse(text []byte) (image uint64, err error) {
 }
 
 // ParseRest returns the image of an id (64-bit number that stands for the id), and the rest: the 64 bits of a UUID that
-// the image lacks. For other kinds of ids, the rest is 0.
+// the image lacks. For ids of other kinds, the result "rest" is 0.
 func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	p := s.parser()
 	image, rest, err = p.ParseRest(text)
@@ -107,9 +107,9 @@ func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	return image, rest, err
 }
 
-// Packed returns the image of an id (64-bit number that stands for the id). The caller passes the id in packed form
-// (binary form of Width bytes). Packed panics if ids of this kind ("dense" or "text") have no packed form, or if the
-// argument has fewer bytes than the packed form.
+// The method Packed returns the image of an id (64-bit number that stands for the id). The caller passes the id in
+// packed form (binary form of Width bytes). The method Packed panics if ids of this kind ("dense" or "text") have no
+// packed form, or if the argument has fewer bytes than the packed form.
 func (s *Scheme) Packed(id []byte) (image uint64) {
 	p := s.parser()
 	image, _ = p.Packed(id)
@@ -124,8 +124,8 @@ func (s *Scheme) parser() *Parser {
 	return s.NewParser()
 }
 
-// Canonical appends the canonical text of an id. The caller may pass the id in any valid spelling. The error text of
-// Canonical does not name the field that contains the id, so the caller must put the field's name in front. If
+// The method Canonical appends the canonical text of an id. The caller may pass the id in any valid spelling. The error
+// text of Canonical does not name the field that contains the id, so the caller must put the field's name in front. If
 // Canonical returns an error, it returns dst unchanged.
 func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	switch s.kind {
@@ -191,9 +191,9 @@ func (s *Scheme) mustPack() {
 var ErrNoWayBack = errors.New(
 	"an id of this kind cannot be computed from the 64-bit number (image) that stands for the id")
 
-// Back appends to dst the canonical text of the id with the given image (64-bit number that stands for the id). For a
-// UUID, Back also needs the argument "rest" (the 64 bits that the image lacks). For other kinds of ids, Back ignores
-// this argument. The only error of Back is ErrNoWayBack.
+// The method Back appends to dst the canonical text of the id with the given image (64-bit number that stands for the
+// id). For a UUID, Back also needs the argument "rest" (the 64 bits that the image lacks). For other kinds of ids, Back
+// ignores this argument. The only error of Back is ErrNoWayBack.
 func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	switch {
 	case s.narrow != 0 || s.kind == Text:

@@ -48,8 +48,9 @@ func parseUUID(id *[16]byte, text []byte) bool {
 	return false
 }
 
-// The variable highs maps a hexadecimal digit (byte) to its value in the upper four bits of a byte, and lows to its
-// value in the lower four bits. highs and lows map all other bytes to noDigit.
+// The variable "highs" maps a hexadecimal digit (byte) to its value in the upper four bits of a byte. The variable lows
+// maps the digit to its value in the lower four bits. The variables highs and lows map all bytes that are not digits to
+// noDigit.
 var highs, lows = func() (highs, lows [256]uint16) {
 	for i, digit := range hexDigits {
 		highs[i], lows[i] = uint16(digit)<<4, uint16(digit)
@@ -63,7 +64,7 @@ var highs, lows = func() (highs, lows [256]uint16) {
 const noDigit = 0xff00
 
 // parseHex decodes 32 hexadecimal digits, passed in the groups of a UUID, and reports whether all characters are
-// digits. parseHex has no loop, because a loop over the bytes takes twice the time.
+// digits. The function parseHex has no loop, because a loop over the bytes takes twice the time.
 func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	w, x, y, z := highs[a[0]]|lows[a[1]], highs[a[2]]|lows[a[3]], highs[a[4]]|lows[a[5]], highs[a[6]]|lows[a[7]]
 	all := w | x | y | z
@@ -80,8 +81,8 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	return all < noDigit
 }
 
-// The function unwrapped removes the prefix "urn:uuid:" from the text of a UUID, or the braces around the text. If the
-// text has one brace without the other, the second result is false.
+// The function "unwrapped" removes the prefix "urn:uuid:" from the text of a UUID, or the braces around the text. If
+// the text has one brace without the other, the second result is false.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true
@@ -186,8 +187,8 @@ func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 
 // eightDigits parses the first eight bytes of a text as a decimal number. If one of the eight bytes is not a digit, the
 // result "ok" is false. The algorithm is by Daniel Lemire,
-// https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/. eightDigits combines neighbouring digits to
-// numbers of two digits, then of four digits, then of eight digits.
+// https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/. The function eightDigits combines
+// neighbouring digits to numbers of two digits, then of four digits, then of eight digits.
 func eightDigits(text []byte) (number uint64, ok bool) {
 	const all, lower, upper = 0x0101010101010101, 0x000000ff000000ff, 0xf0f0f0f0f0f0f0f0
 	x := binary.LittleEndian.Uint64(text)
@@ -258,7 +259,7 @@ func checkText(text []byte) error {
 // maxShown is the maximum number of bytes of a text that an error contains.
 const maxShown = 80
 
-// The function shown returns a text in quotes for an error message. The function cuts the text after maxShown bytes,
+// The function "shown" returns a text in quotes for an error message. The function cuts the text after maxShown bytes,
 // and escapes invisible characters.
 func shown[T string | []byte](text T) string {
 	if len(text) <= maxShown {

@@ -37,7 +37,7 @@ func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
-// Matches contains the names of the input files that match a pattern.
+// The type Matches contains the names of the input files that match a pattern.
 type Matches struct {
 	Names []string // in ascending order; Files.Open accepts these names
 	// LeftOut contains files that match the pattern, but whose names are not those of data files. Such files are hidden

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// grace is the time for which a file operation may continue after the end of its context. A file system that works ends
-// the operation within this time, so that a caller who has ended finds no file that changes later.
+// The constant grace is the time for which a file operation may continue after the end of its context. A file system
+// that works ends the operation within this time, so that a caller who has ended finds no file that changes later.
 const grace = time.Second
 
-// The type hung runs file operations that may never return, for example on a network mount whose server is down. A
+// The type "hung" runs file operations that may never return, for example on a network mount whose server is down. A
 // caller waits for a file operation until the time grace after the end of the caller's context, at the latest. The zero
 // hung is ready to use.
 type hung struct {
@@ -21,10 +21,10 @@ type hung struct {
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// The method do runs the function "work", but returns early with an error when ctx has ended for the time grace. A
-// later call for the same path waits until the function "work" of the earlier call ends, so at most one abandoned
-// operation per path exists. After an error of ctx, the function "work" may still run, so the caller must not read its
-// results.
+// The method do runs the function "work", but returns an error if "work" is still running when ctx ended longer ago
+// than the time grace. A later call for the same path waits until the function "work" of the earlier call ends, so at
+// most one abandoned operation per path exists. After an error of ctx, the function "work" may still run, so the caller
+// must not read its results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {
@@ -78,8 +78,9 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 	}
 }
 
-// readRegular reads a regular file of at most limit bytes. readRegular rejects other kinds of files, such as pipes,
-// because reading a pipe would block. readRegular checks the kind of the file before and after opening the path.
+// readRegular reads a regular file of at most limit bytes. The function readRegular rejects other kinds of files, such
+// as pipes, because reading a pipe would block. The function readRegular checks the kind of the file before and after
+// opening the path.
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {

@@ -51,7 +51,7 @@ func existsLiterally(name string) bool {
 	return err == nil
 }
 
-// Literal returns a pattern that matches the given path and no other path.
+// The function Literal returns a pattern that matches the given path and no other path.
 func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
@@ -141,8 +141,8 @@ func resolved(folder string) (string, error) {
 	return filepath.Abs(place)
 }
 
-// isFolder reports whether a directory entry is a folder or a symbolic link to a folder. isFolder treats a dangling
-// link as a file, because a later attempt to open the link returns a clear error.
+// isFolder reports whether a directory entry is a folder or a symbolic link to a folder. The function isFolder treats a
+// dangling link as a file, because a later attempt to open the link returns a clear error.
 func isFolder(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir(), nil

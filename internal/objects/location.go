@@ -46,7 +46,7 @@ type Source interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 }
 
-// Location stores objects in a directory or below a prefix of an S3 bucket. After a caller has passed a body to a
+// A Location stores objects in a directory or below a prefix of an S3 bucket. After a caller has passed a body to a
 // method of a Location, the caller must not change the body.
 type Location interface {
 	Source
@@ -67,7 +67,7 @@ type Location interface {
 // MaxDocumentBytes is the maximum size of a document (an object that callers can replace) that ReadTagged reads.
 const MaxDocumentBytes = 1 << 20
 
-// Object describes an object that List found in a location.
+// An Object describes an object that List found in a location.
 type Object struct {
 	Key       string
 	SizeBytes int64
@@ -76,8 +76,8 @@ type Object struct {
 
 const s3Scheme = "s3://"
 
-// schemeRule matches the beginning of a URL. schemeRule also matches "s3:/bucket", so that capper does not treat such a
-// mistyped URL as a path.
+// schemeRule matches the beginning of a URL. The variable schemeRule also matches "s3:/bucket", so that capper does not
+// treat such a mistyped URL as a path.
 var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 
 // IsURL reports whether a location is written as a URL instead of a path. IsURL accepts any scheme and any number of

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps the whole file of an object into memory (mmap), without reading it. The mapped memory stays valid until the
-// caller calls unmap, even if another process replaces or deletes the object. If a program writes to the mapped file,
-// the memory changes too. Map therefore removes the write permission of the file if possible. If the object does not
-// exist, Map returns ErrNotFound. If the object is not a regular file of exactly sizeBytes bytes, Map also returns an
-// error. The argument sizeBytes must be at least 1.
+// The method Map maps the whole file of an object into memory (mmap), without reading it. The mapped memory stays valid
+// until the caller calls unmap, even if another process replaces or deletes the object. If a program writes to the
+// mapped file, the memory changes too. The method Map therefore removes the write permission of the file if possible.
+// If the object does not exist, Map returns ErrNotFound. If the object is not a regular file of exactly sizeBytes
+// bytes, Map also returns an error. The argument sizeBytes must be at least 1.
 func (d *Directory) Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error) {
 	err = d.hung.do(ctx, d.path(key), func() error {
 		mapped, err := mapFile(d.path(key), sizeBytes)

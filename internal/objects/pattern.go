@@ -74,7 +74,7 @@ func match(parts, name []string) (ok, data bool) {
 	return ok, data && !hidden(parts[0], name[0])
 }
 
-// The function hidden reports whether a path element, for example "_SUCCESS", is not part of the name of a data file.
+// The function "hidden" reports whether a path element, for example "_SUCCESS", is not part of the name of a data file.
 // If the pattern itself contains this prefix or ending of the path element, the result is false. For a folder of a
 // partitioned table, such as "_date=2026-01-01", the result is also false.
 func hidden(part, name string) bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Package objects reads and writes large S3 objects in parts. s3PartBytes is the size of a part, and s3Parallel is the
-// number of concurrent transfers of parts.
+// Package objects reads and writes large S3 objects in parts. The constant s3PartBytes is the size of a part, and
+// s3Parallel is the number of concurrent transfers of parts.
 const (
 	s3PartBytes = 8 << 20
 	s3Parallel  = 4 // parts of one object; callers also read several objects in parallel
@@ -52,7 +52,7 @@ type S3Flags struct {
 	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Put the S3 bucket's name into the path of URLs, not into the host name. Default: yes if an S3 endpoint is set."`
 }
 
-// Over returns a copy of the S3Config cfg in which the given command-line flags replace the values of cfg.
+// The method Over returns a copy of the S3Config cfg in which the given command-line flags replace the values of cfg.
 func (f *S3Flags) Over(cfg S3Config) S3Config {
 	cfg.Endpoint, cfg.Region = cmp.Or(f.S3Endpoint, cfg.Endpoint), cmp.Or(f.S3Region, cfg.Region)
 	if f.S3PathStyle != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// The method failed converts an error of the AWS SDK to an error of package objects, and adds the action and the
-// object. The method failed drops details that only the SDK's authors need. Every error except ErrNotFound and
+// The method "failed" converts an error of the AWS SDK to an error of package objects, and adds the action and the
+// object. The method "failed" drops details that only the SDK's authors need. Every error except ErrNotFound and
 // ErrNotModified becomes a StorageError.
 func (b *bucket) failed(action, key string, err error) error {
 	var response *awshttp.ResponseError
@@ -38,8 +38,8 @@ func (b *bucket) failed(action, key string, err error) error {
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
 }
 
-// The function given returns an error with the error response of the S3 server. If the context ended before further
-// attempts, the function given combines the error response with the context's error.
+// The function "given" returns an error with the error response of the S3 server. If the context ended before further
+// attempts, the function "given" combines the error response with the context's error.
 func given(err error, last *refusal) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, ended) {

@@ -13,8 +13,8 @@ import (
 )
 
 // If a connection breaks during a download, an s3Object requests the missing bytes, at most s3Breaks times in a row.
-// After patientBytes further bytes have arrived, an s3Object counts broken connections from 0 again. s3FirstPause is
-// the pause before the first such request; the pause doubles with each further request.
+// After patientBytes further bytes have arrived, an s3Object counts broken connections from 0 again. The constant
+// s3FirstPause is the pause before the first such request; the pause doubles with each further request.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond

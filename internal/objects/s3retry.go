@@ -46,9 +46,9 @@ func setRetries(o *s3.Options, cfg S3Config) {
 	}
 }
 
-// The type telling is the aws.Retryer (retry policy) for requests that are retried until their context ends
-// (S3Config.Patient). A telling stores the error of the last attempt. Without this error, a request whose context ends
-// during a pause between two attempts would report nothing but the end of the context.
+// The type "telling" is the aws.Retryer (retry policy) for requests that are retried until their context ends
+// (S3Config.Patient). The type "telling" stores the error of the last attempt. Without this error, a request whose
+// context ends during a pause between two attempts would report nothing but the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)
@@ -57,7 +57,7 @@ type telling struct {
 // MaxAttempts returns 0, so that the AWS SDK does not limit the number of attempts.
 func (t *telling) MaxAttempts() int { return 0 }
 
-// lastErrorKey is the context key for the last error of an S3 operation, which the type telling stores.
+// lastErrorKey is the context key for the last error of an S3 operation, which the type "telling" stores.
 type lastErrorKey struct{}
 
 // GetRetryToken stores the error of the failed attempt and calls S3Config.Retrying. The AWS SDK calls GetRetryToken
@@ -85,8 +85,8 @@ func keepLastError(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// The function stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for
-// the given time. The limit applies to the idle time of a connection, so requests with large bodies do not fail.
+// The function "stalling" returns an HTTP client whose connections fail if they transfer no byte in either direction
+// for the given time. The limit applies to the idle time of a connection, so requests with large bodies do not fail.
 func stalling(limit time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext
@@ -121,8 +121,8 @@ func (c *stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// The function tracing adds the trace context of an operation to the headers of its S3 request. The signature of the S3
-// request does not cover the headers with the trace context.
+// The function "tracing" adds the trace context of an operation to the headers of its S3 request. The signature of the
+// S3 request does not cover the headers with the trace context.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

@@ -136,10 +136,10 @@ func (b *bucket) probe(ctx context.Context) error {
 	return nil
 }
 
-// lostRace reports whether an error of a conditional write means that another process has changed the object. With the
-// HTTP status 412, the condition of the write failed. With the HTTP status 409, another conditional write was in
-// progress. With the HTTP status 404 and a tag, the object has disappeared since the caller read the tag. With the HTTP
-// status 404 and no tag, the bucket does not exist, so lostRace returns false.
+// lostRace reports whether an error of a conditional write means that another process has changed the object. The HTTP
+// status 412 means that the condition of the write failed. The HTTP status 409 means that another conditional write was
+// in progress. The HTTP status 404 means that the object has disappeared since the caller read the tag. If there is no
+// tag, the HTTP status 404 means that the bucket does not exist, so lostRace returns false.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

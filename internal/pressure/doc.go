@@ -8,16 +8,16 @@
 // # Definitions
 //
 // A week is a period of 7 days. The latest week ends at Config.Until, and each earlier week ends where the next week
-// begins. Weeks that end now are comparable on every day, but the current calendar week would contain almost no
+// begins. Weeks that end at the current time have equal lengths, but the current calendar week would contain almost no
 // messages on a Monday. A caller who prefers calendar weeks sets Config.Until to the beginning of a Monday.
 //
 // A send counts in the week of the call. A send with "enforce": false counts, too. A repeated call for the same send
-// does not count, unless the result of the first call was unknown. In this case, the send counts at the time of the
-// repeated call. A release (removal of a send) reduces the count of the week with the latest send of the message on the
-// channel. A release with an unknown result reduces the count once a repeated release reports that the user's log
-// contains no such send. Sends that are missing in the audit, such as imported sends or lost sends, do not count.
-// Messages to erased users do not count, because readers of the audit hide erased users. Erased users count as users
-// without messages until a new build of the segments omits these users.
+// does not count, unless the result of the first call was unknown. If the first result was unknown, the send counts at
+// the time of the repeated call. A release (removal of a send) reduces the count of the week with the latest send of
+// the message on the channel. If the result of a release is unknown, the release reduces the count after a repeated
+// release reports that the user's log contains no such send. Sends that are missing in the audit, such as imported
+// sends or lost sends, do not count. Messages to erased users do not count, because readers of the audit hide erased
+// users. Erased users count as users without messages until a new build of the segments omits these users.
 //
 // For all weeks, package pressure takes the segment of a user from the segments generation in use. The people without a
 // message are the users of a segment who received no message in a week. For users in no segment, package pressure
@@ -29,19 +29,19 @@
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the campaign
 // to the user for the first time within the counted weeks. Later denials of the campaign to the user, by any limit, do
-// not count. Denials by suppression, the holdout (control group) or quiet hours do not count, either. If the limit of
-// the user's segment had a maximum of 0, the denial does not count, because no other campaign caused the denial. The
-// takers for a user who was held back are the campaigns whose earlier sends to the user used up the limit. A user may
-// have several takers. If several segments have limits with the same name and different windows, the longest window
-// decides which sends used up the limit. A campaign with fewer than Config.MinTaken sends is never a taker (campaign
-// that caused denials). Only the mostTakers largest campaigns can be takers.
+// not count. Denials by suppression, the holdout (control group) or quiet hours do not count, either. If the maximum of
+// the limit was 0, the denial does not count, because no other campaign caused the denial. The takers for such a user
+// are the campaigns whose earlier sends to the user used up the limit. A user may have several takers. If several
+// segments have limits with the same name and different windows, the longest window decides which sends used up the
+// limit. A campaign with fewer than Config.MinTaken sends is never a taker (campaign that caused denials). Only the
+// mostTakers largest campaigns can be takers.
 //
 // # Memory and speed
 //
-// For 65,536 consecutive users, package pressure stores the numbers of messages bit-sliced: one bitmap for each binary
-// digit (bitmap.Counts). Each bitmap takes 8 KiB, for one week and one row of the output. A call with many users is
-// cheap to count, with a few operations for each 64 users. If the bitmaps would exceed Config.MemoryBytes, the pass
-// over the audit records counts only the lower half of the users. A further pass counts the other users.
+// Package pressure stores the numbers of messages of 65,536 consecutive users in bitmaps, one for each binary digit of
+// the numbers (bitmap.Counts). Each bitmap takes 8 KiB, for one week and one row of the output. A call with many users
+// is cheap to count, with a few operations for each 64 users. If the bitmaps would exceed Config.MemoryBytes, package
+// pressure counts only the lower half of the users, and then reads the audit records again for the other users.
 //
 // The sends of a message stay in memory, as bitmaps from the audit records, until no release and no limit can concern
 // these sends.

@@ -10,14 +10,15 @@ import (
 	"capper/internal/capping"
 )
 
-// The type takers holds the messages with enough sends for takers (campaigns that cause denials of other campaigns).
+// The type "takers" holds the messages that have enough sends to be takers (campaigns that cause denials of other
+// campaigns).
 type takers struct {
 	min  int
 	all  map[*message]bool
 	list []*message // messages with the most sends; nil: must be computed again
 }
 
-// The method changed updates the takers (messages that may cause denials) after a change of a message's number of
+// The method "changed" updates the takers (messages that may cause denials) after a change of a message's number of
 // sends.
 func (t *takers) changed(m *message) {
 	if (m.sends >= t.min) != t.all[m] {
@@ -41,7 +42,7 @@ func (t *takers) remove(m *message) {
 	}
 }
 
-// The method largest returns the messages with the most sends, at most mostTakers messages.
+// The method "largest" returns the messages with the most sends, at most mostTakers messages.
 func (t *takers) largest() []*message {
 	if t.list != nil || len(t.all) == 0 {
 		return t.list
@@ -123,7 +124,7 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 // The constant lookedUp is the number of users whose segments are looked up in one step.
 const lookedUp = 1 << 16
 
-// The method taken returns the given users whose segment does not have the limit with a maximum of 0.
+// The method "taken" returns those given users whose segment does not set the maximum of the limit to 0.
 func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case s.zero == nil:
@@ -153,8 +154,8 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	return kept
 }
 
-// heldBack counts the users in a group of an audit record to whom a limit denied the message for the first time.
-// heldBack also counts the campaigns that had sent to these users before.
+// heldBack counts the users in a group of an audit record to whom a limit denied the message for the first time. The
+// method heldBack also counts the campaigns that had sent to these users before.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {
@@ -183,7 +184,7 @@ func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	}
 }
 
-// The method common returns the number of the given users with a send of the message after the given time.
+// The method "common" returns the number of the given users with a send of the message after the given time.
 func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64) {
 	if len(m.parts) == 0 || m.parts[len(m.parts)-1].at <= after {
 		return 0
@@ -197,7 +198,7 @@ func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64
 	return n
 }
 
-// The method together returns the set of all users who have a send of the message.
+// The method "together" returns the set of all users who have a send of the message.
 func (m *message) together() *roaring.Bitmap {
 	if m.union == nil {
 		m.union, m.joined = roaring.New(), 0

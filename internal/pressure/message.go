@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type message is a message on one channel, together with the message's sends that users' logs may still contain.
+// A message is a message on one channel, together with the message's sends that users' logs may still contain.
 type message struct {
 	capping.Message
 	channel  capping.Channel
@@ -54,8 +54,8 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// The method sweep frees the memory of sends that no user's log contains any more. The method works about twenty times
-// within the longest retention of a send.
+// The method sweep frees the memory of sends that no user's log contains any more. The method does this about twenty
+// times within the longest time for which a log keeps a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
 		return
@@ -117,7 +117,7 @@ func (e *engine) filter(r *audit.Record) {
 	}
 }
 
-// The method sent counts one send of the message to each user of a call.
+// The method "sent" counts one send of the message to each user of a call.
 func (e *engine) sent(m *message, p part) {
 	n := int(p.raw.Cardinality())
 	if n == 0 {
@@ -135,7 +135,7 @@ func (e *engine) sent(m *message, p part) {
 	e.people.add(m, p.at, p.week, p.raw)
 }
 
-// The method replayed counts a send of the message to the users of a repeated call for whom an earlier call had an
+// The method "replayed" counts a send of the message to the users of a repeated call for whom an earlier call had an
 // unknown result.
 func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) {
 	if m.unknown == nil || m.unknown.IsEmpty() {
@@ -146,7 +146,7 @@ func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) 
 	e.sent(m, part{at: at, raw: bitmap.OfSorted(found.ToArray())})
 }
 
-// The method uncertain notes the users for whom a call had an unknown result, except users with a known send of the
+// The method "uncertain" notes the users for whom a call had an unknown result, except users with a known send of the
 // message.
 func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	news := users.Clone()
@@ -162,7 +162,8 @@ func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	m.unknown.Or(news)
 }
 
-// The method horizon returns the horizon of a call: at the call, users' logs had lost all sends up to this time.
+// The method horizon returns a time (the horizon) for a call. At the time of the call, users' logs had lost all sends
+// up to the horizon.
 func (e *engine) horizon(r *audit.Record) capping.Instant {
 	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
 }
@@ -195,8 +196,8 @@ func (e *engine) release(r *audit.Record) {
 	}
 }
 
-// The method settled removes users from the bitmaps unknown and doubt, because the users' logs now certainly contain no
-// send of the message.
+// The method "settled" removes users from the bitmaps "unknown" and "doubt", because the users' logs now certainly
+// contain no send of the message.
 func (m *message) settled(users *roaring.Bitmap) {
 	if m.doubt != nil {
 		m.doubt.AndNot(users)
@@ -206,8 +207,8 @@ func (m *message) settled(users *roaring.Bitmap) {
 	}
 }
 
-// takeBack subtracts the latest send of the message to each user from the counts, if this send is later than the
-// horizon (users' logs have lost all sends up to this time).
+// takeBack subtracts, for each user, the latest send of the message from the counts. The method takeBack ignores sends
+// up to the horizon, because users' logs have already lost these sends.
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()
 	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {

@@ -66,7 +66,7 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// The type campaign is the row of the output for a message on a channel, with numbers for each week.
+// The struct campaign is the row of the output for a message on a channel, with numbers for each week.
 type campaign struct {
 	campaignKey
 	sends, released, held []int64
@@ -117,7 +117,7 @@ func (c *campaign) takenBy(by *campaign, users int64) {
 	c.takers[by] += users
 }
 
-// The method policies stores the policies of the counted calls, because channelName needs the names of channels.
+// The method "policies" stores the policies of the counted calls, because channelName needs the names of channels.
 func (o *output) policies(known map[string]*capping.Policy) { o.known = known }
 
 // channelName returns the name of a channel in the policy in force, or else in an earlier policy.
@@ -203,7 +203,7 @@ func (o *output) people() []api.PressurePeople {
 	return rows
 }
 
-// The method keys returns the sorted keys of the table rows for channels, and then the sorted keys of the table rows
+// The method "keys" returns the sorted keys of the table rows for channels, and then the sorted keys of the table rows
 // for namespaces.
 func (o *output) keys() (keys []rowKey) {
 	for key := range o.spreads {
@@ -307,8 +307,8 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// The method sorted returns the campaigns for which the function "by" returns more than 0, the highest value first. The
-// result has at most the configured number of campaigns.
+// The method "sorted" returns the campaigns for which the function "by" returns more than 0, the highest value first.
+// The result has at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {
 		if by(c) > 0 {
@@ -327,7 +327,7 @@ func compare(a, b *campaign) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID), cmp.Compare(a.channel, b.channel))
 }
 
-// The method rows returns the rows for the campaigns with the most messages.
+// The method "rows" returns the rows for the campaigns with the most messages.
 func (o *output) rows() []api.PressureCampaign {
 	list := []api.PressureCampaign{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.sends) }) {
@@ -337,7 +337,7 @@ func (o *output) rows() []api.PressureCampaign {
 	return list
 }
 
-// The method held returns the campaigns that limits denied to the most users.
+// The method "held" returns the campaigns that limits denied to the most users.
 func (o *output) held() []api.PressureHeld {
 	list := []api.PressureHeld{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.held) }) {

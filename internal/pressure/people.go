@@ -60,7 +60,7 @@ func newPeople(cfg *Config, out *output, from int) *people {
 	return p
 }
 
-// The method names returns the segment names by code. The segment code 0 means no segment, and has the name "".
+// The method "names" returns the segment names by code. The segment code 0 means no segment, and has the name "".
 func (c *Config) names() []string {
 	names := []string{""}
 	if c.Segments != nil {
@@ -118,7 +118,8 @@ func (p *people) row(key rowKey) int {
 	return p.rows[key]
 }
 
-// The method counts returns the counters of a page (65,536 users) that a send of the message at the given time changes.
+// The method "counts" returns the counters of a page (65,536 users) that a send of the message at the given time
+// changes.
 func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*bitmap.Counts {
 	p.adding = p.adding[:0]
 	if week >= 0 && m.counts {
@@ -143,8 +144,8 @@ func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*b
 	return p.adding
 }
 
-// The method use looks up the two table rows in which the sends of a message count: the row of the channel and the row
-// of the namespace.
+// The method use looks up the two table rows that count the sends of a message: the row of the channel and the row of
+// the namespace.
 func (p *people) use(m *message) {
 	p.channelRow, p.spaceRow = p.row(rowKey{channel: m.channel, byChannel: true}), p.row(rowKey{name: m.Namespace})
 }
@@ -236,7 +237,7 @@ func (p *people) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// The method spread adds, for each number of messages, the number of users of a page (65,536 users) to the output.
+// The method "spread" adds, for each number of messages, the number of users of a page (65,536 users) to the output.
 func (p *people) spread(on *page, l *lookup) {
 	for row, key := range p.rowKeys() {
 		if row >= len(on.weeks) || on.weeks[row] == nil {
@@ -308,7 +309,7 @@ func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	p.out.images = append(p.out.images, p.numbers.Users(&images, numbers)...)
 }
 
-// The type lookup holds the segments and time zones of the 65,536 users in a page.
+// A lookup holds the segments and time zones of the 65,536 users in a page.
 type lookup struct {
 	*people
 	segments []*bitmap.Words // by code

@@ -156,7 +156,7 @@ func (c *Config) week(at capping.Instant) int {
 	return int((c.Until - 1 - at) / capping.Instant(Week.Milliseconds()))
 }
 
-// The type engine is the state of one pass over the audit records. A pass counts some of the users.
+// An engine is the state of one pass over the audit records. A pass counts some of the users.
 type engine struct {
 	*Config
 	out      *output
@@ -247,7 +247,7 @@ func (e *engine) know(version string) error {
 	return nil
 }
 
-// The method counts reports whether the Config selects the message on the channel for counting.
+// The method "counts" reports whether the Config selects the message on the channel for counting.
 func (e *engine) counts(m capping.Message, channel capping.Channel) bool {
 	return (e.Channel == nil || *e.Channel == channel) && (e.Namespace == nil || *e.Namespace == m.Namespace)
 }

@@ -76,7 +76,8 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// The function known reports whether the numbers of a week are known: the audit must begin before the end of the week.
+// The function "known" reports whether the numbers of a week are known: the audit must begin before the end of the
+// week.
 func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {
@@ -137,8 +138,8 @@ func campaigns(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// The function names returns the table cells that identify a campaign. In a table for human readers, the cells contain
-// the title of the campaign. In a table for programs, the cells contain only the campaign's id.
+// The function "names" returns the table cells that identify a campaign. In a table for human readers, the cells
+// contain the title of the campaign. In a table for programs, the cells contain only the campaign's id.
 func names(m *api.PressureMessage, whole bool) []string {
 	message := m.MessageID
 	if !whole && m.Title != "" {

@@ -27,8 +27,8 @@ const (
 	reused        = 10 * time.Minute
 )
 
-// Activities serves API calls for the hourly counts of decisions. Activities returns sums over the decisions of all
-// service instances. An Activities is safe for concurrent use.
+// The type Activities serves API calls for the hourly counts of decisions. The type Activities returns sums over the
+// decisions of all service instances. An Activities is safe for concurrent use.
 type Activities struct {
 	counts counts // nil: the service counts no decisions
 	clock  func() time.Time
@@ -42,7 +42,7 @@ type keptHour struct {
 	read time.Time
 }
 
-// activity serves GET /v1/activity.
+// The method activity serves GET /v1/activity.
 func (s *Server) activity(c *call) error {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -53,7 +53,8 @@ func (s *Server) activity(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// Between returns the hourly counts of decisions between the times in the query parameters "since" and "until".
+// The method Between returns the hourly counts of decisions between the times in the query parameters "since" and
+// "until".
 func (a *Activities) Between(ctx context.Context, parameters map[string]string) (*api.Activity, error) {
 	from, until, err := a.period(parameters)
 	if err != nil || a.counts == nil {
@@ -124,7 +125,8 @@ func (a *Activities) hour(ctx context.Context, at time.Time) (*api.ActivityHour,
 	return hour, nil
 }
 
-// keep stores the counts of a finished hour in memory, and deletes hours that were read 10 or more minutes ago.
+// The method keep stores the counts of a finished hour in memory, and deletes hours that were read 10 or more minutes
+// ago.
 func (a *Activities) keep(at time.Time, hour keptHour) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"capper/internal/trace"
 )
 
-// enter admits a call about users to the server. enter reserves users and memory in the budgets, and charges the
-// users to the client's rate limit. The argument "answer" is the approximate maximum size of the HTTP response in
-// bytes.
+// The method enter admits a call about users to the server. The method enter reserves users and memory in the budgets,
+// and charges the users to the client's rate limit. The argument "answer" is the approximate maximum size of the HTTP
+// response in bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	_, part := trace.Start(c.ctx, "admit")
 	defer part.End()
@@ -34,7 +34,8 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 }
 
 // findUsers evaluates an audience expression and stores the matching users in the audience. The argument "policy" holds
-// the definitions of the named expressions. findUsers charges the memory of the matching users to the request body b.
+// the definitions of the named expressions. The method findUsers charges the memory of the matching users to the
+// request body b.
 //
 // The argument "names" of findUsers says whether the HTTP response will list the users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {

@@ -110,7 +110,7 @@ func (s *Server) decide(
 	return total
 }
 
-// forecast serves POST /v1/forecast.
+// The method forecast serves POST /v1/forecast.
 func (s *Server) forecast(c *call) error {
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -175,8 +175,8 @@ func (s *Server) forecastOf(
 	return answer
 }
 
-// The method used returns, for each limit, the number of users with 0, with 1, and with 2 or more sends that count
-// towards the limit now.
+// The method "used" counts, for each limit, the users by their number of sends that count towards the limit now: 0, 1,
+// or 2 and more.
 func (s *Server) used(ctx context.Context, send *capping.Send, users []capping.UserID) []api.LimitUse {
 	uses, now := capping.NewUses(send.Basis, send.Channel), capping.InstantOf(s.clock())
 	for batch := range slices.Chunk(users, previewBatch) {

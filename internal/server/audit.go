@@ -51,8 +51,8 @@ type logBound struct {
 
 const logBurst = 10
 
-// take reports whether the server may write a log line now, and returns the number of lines suppressed since the last
-// written line.
+// The method take reports whether the server may write a log line now, and returns the number of lines suppressed since
+// the last written line.
 func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Body is a received request body, together with the memory that the body occupies in the budget for all request
+// A Body is a received request body, together with the memory that the body occupies in the budget for all request
 // bodies.
 type Body struct {
 	Data []byte
 	hold *gate.Hold
 }
 
-// fill reads all bytes from r into Data. The argument r returns at most "limit" bytes.
+// The method fill reads all bytes from r into Data. The argument r returns at most "limit" bytes.
 func (b *Body) fill(r io.Reader, limit int64) error {
 	for {
 		if len(b.Data) == cap(b.Data) {
@@ -34,8 +34,8 @@ func (b *Body) fill(r io.Reader, limit int64) error {
 	}
 }
 
-// enlarge moves the received bytes of a request body to a larger buffer. The larger buffer may exceed the argument
-// "limit" slightly, so that the next read can detect the end of the body.
+// The method enlarge moves the received bytes of a request body to a larger buffer. The larger buffer may exceed the
+// argument "limit" slightly, so that the next read can detect the end of the body.
 func (b *Body) enlarge(limit int64) error {
 	size := gate.NextSize(cap(b.Data), limit+bytes.MinRead)
 	if !b.hold.Grow(size) {
@@ -56,8 +56,8 @@ func (b *Body) Reserve(n int64) error {
 	return nil
 }
 
-// KeepUsers gives the memory of the request body back to the budget, except the given number of bytes for the decoded
-// users.
+// KeepUsers keeps the given number of bytes for the decoded users, and gives the other memory of the request body back
+// to the budget.
 func (b *Body) KeepUsers(bytes int64) {
 	gate.PutBuffer(b.Data)
 	b.Data = nil

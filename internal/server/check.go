@@ -35,8 +35,8 @@ func (s *Server) checkSends(c *call) error {
 	return writeJSON(c.w, wire.CheckAnswer(r, found, s.clock(), s.locate()))
 }
 
-// enterMessage admits a call about users of one message, and returns the channel that the request names. enterMessage
-// gives the memory of the request body back to the budget.
+// enterMessage admits a call about users of one message, and returns the channel that the request names. The method
+// enterMessage gives the memory of the request body back to the budget.
 func (s *Server) enterMessage(
 	c *call, b *Body, r *wire.MessageRequest,
 ) (capping.Channel, *gate.Place, error) {
@@ -53,8 +53,8 @@ func (s *Server) enterMessage(
 	return channel, p, nil
 }
 
-// locate returns a function that finds the partition and the node of the store that hold a user's log. If the whole
-// store is one location, locate() returns nil.
+// The method locate returns a function that finds the partition and the node of the store that hold a user's log. If
+// the whole store is one location, locate() returns nil.
 func (s *Server) locate() func(capping.UserID) capping.Location {
 	locator, ok := capping.As[capping.Locator](s.capper.Store())
 	if !ok {

@@ -39,8 +39,8 @@ func newClients() *clientMetrics {
 	}
 }
 
-// exemptResults holds the values of the metric label "result" for calls with "enforce": false. The key true stands for
-// a call that the server accepted.
+// exemptResults holds the values of the metric label "result" for calls with "enforce": false. The map key true stands
+// for a call that the server accepted.
 var exemptResults = map[bool]string{true: "accepted", false: "refused"}
 
 // AddExempt counts a client's call with "enforce": false, as accepted or as refused by the server.
@@ -62,7 +62,7 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// The method now returns the names of the clients in the current configuration.
+// The method "now" returns the names of the clients in the current configuration.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -84,8 +84,8 @@ func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	})
 }
 
-// Follow creates the counters of all clients that may call /v1/filter, and deletes the counters of clients that the
-// configuration no longer names. When a channel is new, its counters appear with the channel's first users.
+// The method Follow creates the counters of all clients that may call /v1/filter, and deletes the counters of clients
+// that the configuration no longer names. When a channel is new, its counters appear with the channel's first users.
 func (c *clientMetrics) Follow(a *gate.Control, p *capping.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

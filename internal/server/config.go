@@ -41,7 +41,7 @@ type Config struct {
 	// Sets returns the configured rules of sets. The function must be safe for concurrent use. Nil means that no set
 	// has a rule.
 	Sets func() live.Rules
-	// History reads the published generations of the segments. Nil means that the configuration has no location of
+	// A History reads the published generations of the segments. Nil means that the configuration has no location of
 	// segments.
 	History History
 	// Journal writes API calls to the audit. Nil means that no audit is configured.
@@ -90,7 +90,7 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// History lists and compares the segments generations that were published. A History is safe for concurrent use. Each
+// A History lists and compares the segments generations that were published. A History is safe for concurrent use. Each
 // method of a History returns as soon as its context ends. If a segments generation does not exist, the error wraps
 // objects.ErrNotFound.
 type History interface {

@@ -5,9 +5,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Each calls the function "yield" with the value of every counter since the start of the process. The counters count
-// users by outcome and, for each pacer, granted permits, refused permits and failed calls. Each may call the function
-// "yield" several times with the same name; the caller must add up the values.
+// The method Each calls the function "yield" with the value of every counter since the start of the process. The
+// counters count users by outcome and, for each pacer, granted permits, refused permits and failed calls. The method
+// Each may call "yield" several times with the same name; the caller must add up the values.
 func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	each(m.decided.users, func(labels map[string]string, n float64) { yield(labels["outcome"], labels["limit"], n) })
 	each(m.decided.shadow, func(labels map[string]string, n float64) { yield("shadow", labels["limit"], n) })
@@ -17,8 +17,8 @@ func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	}
 }
 
-// The function each calls the function "yield" with the labels and the value of every counter in a vector of Prometheus
-// counters.
+// The function "each" calls the function "yield" with the labels and the value of every counter in a vector of
+// Prometheus counters.
 func each(vector *prometheus.CounterVec, yield func(labels map[string]string, n float64)) {
 	collected := make(chan prometheus.Metric)
 	go func() {

@@ -11,9 +11,10 @@ import (
 	"capper/internal/server/wire"
 )
 
-// The type decided counts the decided users by outcome, as Prometheus metrics. Every limit, set and rule of the current
-// policy that can deny users has a counter, which starts at zero. When an operator removes a set or a shadow limit from
-// the policy, the server deletes the counters of the set or limit. A decided is safe for concurrent use.
+// The type "decided" counts the decided users by outcome, as Prometheus metrics. Every limit, set and rule of the
+// current policy that can deny users has a counter, which starts at zero. When an operator removes a set or a shadow
+// limit from the policy, the server deletes the counters of the set or limit. The type "decided" is safe for concurrent
+// use.
 type decided struct {
 	policy func() *capping.Policy
 
@@ -128,8 +129,8 @@ func (d *decided) count(sum *wire.Summary, names []string) {
 	})
 }
 
-// expect creates a counter with value 0 for each segment of the policy and each reason for denial. If a segment has
-// no limits of its own, it gets a counter when its first user is decided.
+// The method expect creates a counter with value 0 for each segment of the policy and each reason for denial. If a
+// segment has no limits of its own, it gets a counter when its first user is decided.
 func (d *decided) expect(p *capping.Policy) {
 	withheld := withholding(p)
 	d.expectSegment(api.NoSegment, p.Default, withheld)
@@ -138,7 +139,7 @@ func (d *decided) expect(p *capping.Policy) {
 	}
 }
 
-// The function withholding returns the names of all reasons, other than limits, for which the policy can deny a user.
+// The function "withholding" returns the names of all reasons, other than limits, for which the policy can deny a user.
 func withholding(p *capping.Policy) (names []string) {
 	if len(p.Suppress) > 0 {
 		names = append(names, api.LimitSuppressed)

@@ -12,10 +12,10 @@
 //	        → EncodeFilter append the response, release the users          wire
 //	        → Write        send the response at the client's pace          gate
 //
-// A segment lookup (request for the segments of users) goes through the steps of a filter call. Instead of the policy
-// and the store, a lookup reads only one segments generation (published version of the segments). A permit request (for
-// permissions to start sends) goes through the steps of a filter call, but asks the pacers (rate limiters) instead of
-// the Capper. In the client's rate limit, a permit request costs as much as a call with one user.
+// The server processes a segment lookup (request for the segments of users) in the steps of a filter call. Instead of
+// the policy and the store, a lookup reads only one segments generation (published version of the segments). The server
+// processes a permit request (for permissions to start sends) in the same steps, but asks the pacers (rate limiters)
+// instead of the Capper. In the client's rate limit, a permit request costs as much as a call with one user.
 //
 // # Packages
 //
@@ -46,18 +46,18 @@
 //
 // # Guarantees
 //
-//   - A filter response lists each user in exactly one of allowed, denied and unavailable. Replayed users are also in
-//     allowed.
-//   - When a caller disconnects, the store finishes what it has started for the call, and begins nothing more. A call
-//     for permits goes on. For each user, the store makes the decision and records the send in one atomic step. A
-//     caller that got no response repeats the call with the same message id (for permits: request id), and gets the
-//     result.
+//   - A filter response lists each user in exactly one of the lists "allowed", "denied" and "unavailable". Users whose
+//     send an earlier call recorded (replayed) are also in the list of allowed users.
+//   - When a caller disconnects, the store finishes what it has started for the call, and begins nothing more. If the
+//     caller of a permit request disconnects, the server completes the request. For each user, the store makes the
+//     decision and records the send in one atomic step. A caller that got no response repeats the call with the same
+//     message id (for permits: request id), and gets the result.
 //   - If the store does not respond to a permit request, the server returns an error and grants no permits.
 //   - The server limits these resources before a call uses them: bytes of one body and of all bodies, users of one
 //     batch and of all calls, bytes of all responses, connections, users per second of a client, time for the request
 //     header and for the store, and the minimum rate of reading and writing.
 //   - The server evaluates at most two audience expressions at the same time, each on all cores. Clients that wait for
-//     an evaluation take turns. A call waits for its evaluation until the deadline of the call.
+//     an evaluation take turns. A call waits for the evaluation of its expression until the deadline of the call.
 //   - Clients share the budgets fairly: when a budget is exhausted, the server first refuses the client that holds most
 //     of the budget. A call occupies the budget for users until the service has decided about the users. The memory for
 //     a request body is occupied until the body is decoded, and the memory for a response until the response is

@@ -11,7 +11,7 @@ import (
 	"capper/internal/trace"
 )
 
-// filter serves POST /v1/filter.
+// The method filter serves POST /v1/filter.
 func (s *Server) filter(c *call) error {
 	body, r, err := s.readFilter(c)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	return body, r, nil
 }
 
-// mayExempt refuses a call with "enforce": false when the API key lacks the scope "exempt". mayExempt counts every call
-// with "enforce": false in the metrics.
+// mayExempt refuses a call with "enforce": false when the API key lacks the scope "exempt". The method mayExempt counts
+// every call with "enforce": false in the metrics.
 func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 	if r.Enforce {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Bounds.GzipRatio times the size of the compressed body.
 const inflatedFree = 4 << 20
 
-// inflate replaces the bytes of a request body that was compressed with gzip by the decompressed bytes.
+// The method inflate replaces the bytes of a request body that was compressed with gzip by the decompressed bytes.
 func (rc *receiver) inflate(b *Body) error {
 	sent := b.Data
 	defer func() { gate.PutBuffer(sent) }()

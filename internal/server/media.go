@@ -26,8 +26,8 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// takenEncoding reports whether the service accepts the value of the header Content-Encoding. takenEncoding ignores
-// the case of the letters.
+// takenEncoding reports whether the service accepts the value of the header Content-Encoding. The function
+// takenEncoding ignores the case of the letters.
 func takenEncoding(coding string) bool {
 	return strings.EqualFold(coding, "gzip") || strings.EqualFold(coding, "identity")
 }

@@ -34,8 +34,8 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// The method yields reports whether an earlier send of the message takes precedence over the outcome o. If a user has a
-// recorded send, a later denial or an unknown result does not change the user's outcome "allowed".
+// The method "yields" reports whether an earlier send of the message takes precedence over the outcome o. If a user has
+// a recorded send, a later denial or an unknown result does not change the user's outcome "allowed".
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
 // mayHold reports whether a user with the outcome may have a recorded send of the message.
@@ -89,8 +89,9 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// The method holders returns the given users who, according to their outcome, may have a send on the channel. An audit
-// record of a release on all channels contains users of every channel, so the method take needs this selection.
+// The method "holders" returns the given users who, according to their outcome, may have a send on the channel. The
+// method take needs this selection, because the audit record of a release on all channels contains users of every
+// channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {
@@ -102,8 +103,8 @@ func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	return found.Bitmap()
 }
 
-// settle gives each user one outcome: it removes users who have a send from the bitmaps of the outcomes denied and
-// unavailable.
+// The method settle gives each user one outcome. From the bitmaps of the outcomes denied and unavailable, the method
+// removes the users who have a send.
 func (o userOutcomes) settle() {
 	sent := o[userOutcome{kind: audit.Allowed}]
 	if sent == nil {
@@ -168,8 +169,8 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// The method calls passes each audit record of a message on a channel to the function in the argument "take", from the
-// earliest to the latest. The returned faults name the audit files that could not be read.
+// The method "calls" passes each audit record of a message on a channel to the function in the argument "take", from
+// the earliest to the latest. The returned faults name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
 ) (faults []string, err error) {

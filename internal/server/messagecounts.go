@@ -34,7 +34,8 @@ type Messages struct {
 	Past   *auditReader
 }
 
-// The type caller holds the namespace of the client and the query parameters of an API call, for methods such as List.
+// The struct caller holds the namespace of the client and the query parameters of an API call, for methods such as
+// List.
 type caller struct {
 	Namespace  string // namespace of the API key; "": the key has no namespace
 	Parameters map[string]string
@@ -184,7 +185,7 @@ func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*a
 }
 
 // addRecorded adds to the response the number of users for each channel and outcome, according to the audit (record of
-// all decisions). addRecorded also adds the channels that only the audit contains.
+// all decisions). The method addRecorded also adds the channels that only the audit contains.
 func (m *Messages) addRecorded(
 	ctx context.Context, message capping.Message, counted []messages.Counts, answer *api.MessageChannels,
 ) error {
@@ -287,7 +288,7 @@ func (c caller) Message(id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// The function since parses the value of the query parameter "since": a time, a date or an age such as 24h. If the
+// The function "since" parses the value of the query parameter "since": a time, a date or an age such as 24h. If the
 // parameter "since" is absent, since() returns the time one week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {

@@ -19,7 +19,7 @@ type imageOutcomes struct {
 	of    map[capping.UserID]uint16 // index in known
 }
 
-// take updates the outcomes of users from an audit record of the message.
+// The method take updates the outcomes of users from an audit record of the message.
 func (o *imageOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
 		g := &r.Groups[i]

@@ -122,7 +122,7 @@ func callerOf(c *call) caller {
 	return caller{Namespace: c.Namespace, Parameters: c.parameters}
 }
 
-// release serves POST /v1/release.
+// The method release serves POST /v1/release.
 func (s *Server) release(c *call) error {
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -218,9 +218,9 @@ func (s *Server) importSends(c *call) error {
 	return writeJSON(c.w, r.Answer(unavailable, sum))
 }
 
-// enterImport admits an import of sends. enterImport reserves one user in the budget for each send, and charges the
-// users of the import to the client's rate limit. The argument idBytes is the size in bytes of one user id in the
-// response.
+// enterImport admits an import of sends. The method enterImport reserves one user in the budget for each send, and
+// charges the users of the import to the client's rate limit. The argument idBytes is the size in bytes of one user id
+// in the response.
 func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {

@@ -20,8 +20,8 @@ type recordedMessage struct {
 	since capping.Instant // time of the first record
 }
 
-// Recorded reads from the audit the counts and users of a message, separately for each channel. Recorded also returns
-// faults, which name the audit files that could not be read.
+// The method Recorded reads from the audit the counts and users of a message, separately for each channel. The method
+// Recorded also returns faults, which name the audit files that could not be read.
 func (r *auditReader) Recorded(ctx context.Context, message capping.Message) (
 	found map[capping.Channel]*recordedMessage, faults []string, err error) {
 	if r.Records == nil {
@@ -112,7 +112,7 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// The method users counts the distinct users of a message by their latest outcome, and by their segments in the
+// The method "users" counts the distinct users of a message by their latest outcome, and by their segments in the
 // generation "of".
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
@@ -157,7 +157,7 @@ func newMessageSegments(of capping.Segments) *messageSegments {
 	return &messageSegments{of: of, byCode: make([]api.MessageSegmentUsers, len(of.Names())+1)}
 }
 
-// add adds the users with a certain outcome to the counts of their segments.
+// The method add adds the users with a certain outcome to the counts of their segments.
 func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	n := len(users)
 	s.numbers, s.codes = slices.Grow(s.numbers[:0], n)[:n], slices.Grow(s.codes[:0], n)[:n]
@@ -179,7 +179,7 @@ func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	}
 }
 
-// The method named returns, by segment name, the counts of those segments that have users of the message.
+// The method "named" returns, by segment name, the counts of those segments that have users of the message.
 func (s *messageSegments) named() map[string]api.MessageSegmentUsers {
 	found := map[string]api.MessageSegmentUsers{}
 	for code, users := range s.byCode {

@@ -16,8 +16,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Metrics counts API calls, and the users and permits that the calls concern. The values of all metric labels come
-// from bounded sets: routes, statuses, outcomes, and configured names of segments, limits, channels, clients and
+// The type Metrics counts API calls, and the users and permits that the calls concern. The values of all metric labels
+// come from bounded sets: routes, statuses, outcomes, and configured names of segments, limits, channels, clients and
 // pacers. A Metrics is safe for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
@@ -69,7 +69,7 @@ func newMetrics(
 	return m, errors.Join(faults...)
 }
 
-// The variable expected lists the HTTP statuses for which every route has a counter from the start, with the value 0.
+// The variable "expected" lists the HTTP statuses for which every route has a counter from the start, with the value 0.
 // Alert rules on the increase of a counter need these counters to exist before the first failure.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
@@ -84,7 +84,7 @@ func (m *Metrics) ExpectRoute(route string) {
 	}
 }
 
-// The function timed reports whether the server measures the durations of calls to the route. The server does not
+// The function "timed" reports whether the server measures the durations of calls to the route. The server does not
 // measure calls for profiles, because the caller chooses the duration of a profile.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 

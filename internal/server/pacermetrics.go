@@ -26,14 +26,14 @@ type pacerMetrics struct {
 	standing map[string]*standing
 }
 
-// The type standing is the state of a pacer according to the latest API permit requests.
+// The type "standing" is the state of a pacer according to the latest API permit requests.
 type standing struct {
 	empty  time.Time // time of the newest granted slot
 	shares []share   // one for each limit; a pacer with only a rate has one
 	ahead  due
 }
 
-// The type share is the used fraction of one limit of a pacer: permits in use divided by the maximum.
+// A share is the used fraction of one limit of a pacer: permits in use divided by the maximum.
 type share struct {
 	used  float64
 	until time.Time // time from which the limit no longer counts the used permits
@@ -116,8 +116,8 @@ func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow creates counters with value 0 for newly configured pacers, and deletes the counters of pacers that are no
-// longer configured.
+// The method follow creates counters with value 0 for newly configured pacers, and deletes the counters of pacers that
+// are no longer configured.
 func (p *pacerMetrics) follow() {
 	policy := p.policy()
 	if policy == p.followed {
@@ -261,7 +261,8 @@ func (p *pacerMetrics) See(standing *pacing.Standing) {
 	}
 }
 
-// Forget resets the metrics about a pacer's state after an operator has deleted the pacer's log of granted permits.
+// The method Forget resets the metrics about a pacer's state after an operator has deleted the pacer's log of granted
+// permits.
 func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,7 +299,7 @@ func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
 	return shares
 }
 
-// The method used returns the highest used fraction among the limits of the pacer.
+// The method "used" returns the highest used fraction among the limits of the pacer.
 func (s *standing) used(now time.Time) (most float64) {
 	for _, share := range s.shares {
 		if share.until.After(now) {

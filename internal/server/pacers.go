@@ -22,7 +22,7 @@ const smallBody = 64 << 10
 // depend on the number of permits, because the store has about as much work for 1 permit as for 100,000 permits.
 const permitsPrice = 1
 
-// permits serves POST /v1/permits.
+// The method "permits" serves POST /v1/permits.
 func (s *Server) permits(c *call) error {
 	body, err := s.permitBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -80,7 +80,7 @@ func ofPacers(err error) error {
 	return err
 }
 
-// take asks the pacers for the permits that an API call requests.
+// The method take asks the pacers for the permits that an API call requests.
 func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
 	// A call for permits goes on without its caller, because calls may share a request to the store.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(1))
@@ -108,8 +108,8 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 	return given, nil
 }
 
-// permitsBytes returns the approximate maximum size of the response in bytes, including the memory for encoding. A
-// response to a permit request lists a separate slot (start time) for each permit in the worst case.
+// permitsBytes returns the approximate maximum size of the response in bytes, including the memory for encoding. In the
+// worst case, the response to a permit request lists a separate slot (start time) for each permit.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
 // expectedSlots estimates the size in bytes of the response with the granted permits.
@@ -132,7 +132,7 @@ func (s *Server) listPacers(c *call) error {
 // key.
 var logParameters = []string{"message_id", "namespace", "key"}
 
-// pacer serves GET /v1/pacers/{name}.
+// The method pacer serves GET /v1/pacers/{name}.
 func (s *Server) pacer(c *call) error {
 	if len(c.parameters) > 0 {
 		return s.pacerLog(c)
@@ -203,7 +203,8 @@ func checkKey(key string) error {
 	return nil
 }
 
-// look reads the state of the named pacer. If the argument "name" is "", look() reads the states of all pacers.
+// The method look reads the state of the named pacer. If the argument "name" is "", look() reads the states of all
+// pacers.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -268,9 +269,9 @@ func stateOf(s *pacing.Standing, counted bool) api.PacerState {
 	return answer
 }
 
-// forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
-// outlive its configuration. If an operator configures a removed pacer again, the permits in the pacer's old log are
-// still in force unless an operator has deleted the log.
+// forgetPacer serves DELETE /v1/pacers/{name}. The method forgetPacer accepts every valid name, because the log of a
+// pacer may outlive its configuration. If an operator configures a removed pacer again, the permits in the pacer's old
+// log are still in force unless an operator has deleted the log.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return wire.NewFailure(api.CodeNotFound, "pacer "+capping.NameRule, wire.Clip([]byte(pacerName(c))))

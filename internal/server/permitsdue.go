@@ -6,7 +6,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// The type due maps a future Unix time in seconds to a number of granted permits. The slots (start times) of these
+// The type "due" maps a future Unix time in seconds to a number of granted permits. The slots (start times) of these
 // permits are in the second that ends at the Unix time. The number is negative if clients returned permits through this
 // instance that another instance had granted.
 type due map[int64]int
@@ -50,9 +50,9 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take() removes the permits whose slots (start times) have come from the map, and returns their number. If this number
-// is negative, take() returns 0 and keeps the number for its next call, so that the sum over all instances becomes
-// right.
+// take() removes from the map all permits whose slots (start times) are not in the future, and returns their number. If
+// this number is negative, take() returns 0 and keeps the number for its next call, so that the sum over all instances
+// becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

@@ -34,8 +34,8 @@ const (
 	pressureUsers  = 1_000_000 // the maximum number of user ids in a response, for ids that are not dense
 )
 
-// The type pressures limits the number of simultaneous calls of GET /v1/pressure that count messages per person, and
-// caches the latest responses. The zero value is ready for use. A pressures is safe for concurrent use.
+// The type "pressures" limits the number of simultaneous calls of GET /v1/pressure that count messages per person, and
+// caches the latest responses. The zero value is ready for use. The type "pressures" is safe for concurrent use.
 type pressures struct {
 	mu      sync.Mutex
 	running map[string]*runningPressure // by API key
@@ -64,9 +64,9 @@ type keptPressure struct {
 	at     time.Time
 }
 
-// enter lets a call with the API key begin a count of messages per person, or returns an error. When the count has
-// finished, the caller must call the function leave that enter() returned. If another call already counts with the same
-// parameters, enter() returns the Go channel "ended", which closes when the other count ends.
+// The method enter lets a call with the API key begin a count of messages per person, or returns an error. When the
+// count has finished, the caller must call the function leave that enter() returned. If another call already counts
+// with the same parameters, enter() returns the Go channel "ended", which closes when the other count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +96,8 @@ func (p *pressures) enter(key string, question *pressureKey) (leave func(), ende
 	}, nil, nil
 }
 
-// find returns the cached response to a request with the parameters in key. If this response is missing or more than a
-// minute old, find returns nil.
+// The method find returns the cached response to a request with the parameters in key. If this response is missing or
+// more than a minute old, find returns nil.
 func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	return nil
 }
 
-// keep adds a response to the cache. If the cache is full, keep() removes the oldest response.
+// The method keep adds a response to the cache. If the cache is full, keep() removes the oldest response.
 func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,8 +127,8 @@ func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) 
 	}
 }
 
-// pressure serves GET /v1/pressure, which counts the messages per person. If the caller disconnects, the server stops
-// the count.
+// The method pressure serves GET /v1/pressure, which counts the messages per person. If the caller disconnects, the
+// server stops the count.
 func (s *Server) pressure(c *call) error {
 	cfg, key, err := s.pressureConfig(c)
 	switch {
@@ -361,7 +361,7 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// The function hidden returns the message m. If m belongs to another namespace, the function removes the id and the
+// The function "hidden" returns the message m. If m belongs to another namespace, the function removes the id and the
 // title of m.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {

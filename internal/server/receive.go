@@ -12,7 +12,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// receiver receives the request bodies of calls.
+// A receiver receives the request bodies of calls.
 type receiver struct {
 	Bounds  gate.Bounds
 	Budgets *gate.Budgets
@@ -57,7 +57,7 @@ func (rc *receiver) read(w http.ResponseWriter, r *http.Request, holder string, 
 	return nil
 }
 
-// receive reads the bytes of a request body without decompressing them.
+// The method receive reads the bytes of a request body without decompressing them.
 func (rc *receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) error {
 	if r.ContentLength == 0 {
 		return nil

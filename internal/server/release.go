@@ -11,7 +11,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Audit finds the users who received a message. An Audit is safe for concurrent use.
+// The interface Audit finds the users who received a message. An Audit is safe for concurrent use.
 type Audit interface {
 	// Flush returns when the earlier audit records of this instance are readable.
 	Flush(ctx context.Context) error
@@ -19,7 +19,7 @@ type Audit interface {
 	Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error)
 }
 
-// The type part is the result of one step of a release (removal of a message's recorded sends), which covers up to
+// The type "part" is the result of one step of a release (removal of a message's recorded sends), which covers up to
 // partUsers users. The function that receives a part of the result also owns the slices of the part.
 type part struct {
 	Message capping.Message
@@ -44,9 +44,9 @@ type release struct {
 	left    int64 // number of users whose sends no step has released
 }
 
-// Release removes the recorded sends of a message on a channel; the channel "" means all channels. Release removes as
-// many recorded sends as possible before the deadline of ctx. After each step, Release calls the argument "took" (a
-// function) with the result of the step.
+// The method Release removes the recorded sends of a message on a channel; the channel "" means all channels. The
+// method Release removes as many recorded sends as possible before the deadline of ctx. After each step, Release calls
+// the argument "took" (a function) with the result of the step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)
@@ -72,7 +72,7 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// The method grants reads from the audit the users with recorded sends of the message, separately for each channel.
+// The method "grants" reads from the audit the users with recorded sends of the message, separately for each channel.
 // Sends without a channel are the last element of the result, because only a release on all channels removes these
 // sends.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,

@@ -65,7 +65,7 @@ var openAPI []byte
 // the returned bytes.
 func OpenAPI() []byte { return openAPI }
 
-// description serves GET /openapi.yaml.
+// The method description serves GET /openapi.yaml.
 func (s *Server) description(c *call) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/yaml")

@@ -23,7 +23,7 @@ import (
 	"capper/internal/trace"
 )
 
-// The type call holds an HTTP request and data that the server derived from the request, such as the caller and the
+// The struct call holds an HTTP request and data that the server derived from the request, such as the caller and the
 // parameters.
 type call struct {
 	w   http.ResponseWriter
@@ -45,11 +45,11 @@ func (c *call) message(id string) capping.Message {
 	return capping.Message{Namespace: c.Namespace, ID: id}
 }
 
-// handler is a function that writes the response to a call, or returns the error for the response. A handler begins to
-// write the response only when the handler can no longer return an error.
+// A handler is a function that writes the response to a call, or returns the error for the response. A handler begins
+// to write the response only when the handler can no longer return an error.
 type handler func(c *call) error
 
-// router finds the handler of a request. Only router uses the package echo.
+// A router finds the handler of a request. Only router uses the package echo.
 type router struct {
 	s    *Server
 	echo *echo.Echo
@@ -65,8 +65,8 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.echo.ServeHTTP(w, withWholeName(req))
 }
 
-// handle adds a route from a method and a path to the handler h, for clients whose API key has the scope. The argument
-// "parameters" lists the query parameters that the new route accepts.
+// The method handle adds a route from a method and a path to the handler h, for clients whose API key has the scope.
+// The argument "parameters" lists the query parameters that the new route accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return []gate.Scope{scope} }, h, parameters...)
 }
@@ -92,8 +92,8 @@ func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	}, h)
 }
 
-// arrivedLocally reports whether the request reached a loopback address and names a local host. A request that a page
-// of another website has made a browser send names the host of this website, so the request is not local.
+// arrivedLocally reports whether the request reached a loopback address and names a local host. If a page of another
+// website makes a browser send a request, the request names the host of that website, so it is not local.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
@@ -138,7 +138,7 @@ const (
 	messagesPath = "/v1/messages/"
 )
 
-// The function named reports whether the URL path belongs to a route whose path parameter, such as a set name, may
+// The function "named" reports whether the URL path belongs to a route whose path parameter, such as a set name, may
 // contain slashes.
 func named(path string) bool {
 	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {
@@ -209,7 +209,7 @@ func holderOf(c *call) string {
 	return gate.AddressOf(c.r.RemoteAddr)
 }
 
-// serve processes a call, measures the duration of the call and logs failures.
+// The method serve processes a call, measures the duration of the call and logs failures.
 func (r *router) serve(route string, c *call, h handler) {
 	start := time.Now()
 	status := http.StatusOK
@@ -241,8 +241,8 @@ func (r *router) serve(route string, c *call, h handler) {
 	}
 }
 
-// begin writes the request id to the response header and to the context, and starts a trace span when the call is
-// traced.
+// The method begin writes the request id to the response header and to the context, and starts a trace span when the
+// call is traced.
 func (r *router) begin(route string, c *call, at time.Time) {
 	c.asked = capping.InstantOf(r.s.clock())
 	id := trace.IDOf(c.r.Header, at)
@@ -250,7 +250,7 @@ func (r *router) begin(route string, c *call, at time.Time) {
 	c.ctx, c.span = beginSpan(r.s.tracer, c.r, route, id, at)
 }
 
-// protect calls the handler h, and converts a panic of the handler to an error.
+// The function protect calls the handler h, and converts a panic of the handler to an error.
 func protect(h handler, c *call) (err error) {
 	defer func() {
 		p := recover()
@@ -265,7 +265,7 @@ func protect(h handler, c *call) (err error) {
 	return h(c)
 }
 
-// report logs failures of the service. If the caller caused an error, the server does not log the error.
+// The method report logs failures of the service. If the caller caused an error, the server does not log the error.
 func (r *router) report(route string, c *call, f *wire.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
@@ -314,10 +314,10 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside returns a handler that passes requests at the given path and below to the handler "pages", and all other
-// requests to the handler "calls". The returned handler redirects a browser at "/" to the pages. Requests for pages and
-// requests for the API share the metrics, the check of host names and the shutdown. The handler "pages" writes its
-// responses itself, including error responses.
+// The method Beside returns a handler that passes requests at the given path and below to the handler "pages", and all
+// other requests to the handler "calls". The returned handler redirects a browser at "/" to the pages. Requests for
+// pages and requests for the API share the metrics, the check of host names and the shutdown. The handler "pages"
+// writes its responses itself, including error responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)

@@ -28,7 +28,7 @@ func (s *Server) listSegments(c *call) error {
 	return writeJSON(c.w, list)
 }
 
-// lookup serves POST /v1/segments/lookup.
+// The method lookup serves POST /v1/segments/lookup.
 func (s *Server) lookup(c *call) error {
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -90,7 +90,7 @@ const (
 	idBytes   = len("4294967295,")
 )
 
-// members serves GET /v1/segments/{name}/members.
+// The method "members" serves GET /v1/segments/{name}/members.
 func (s *Server) members(c *call) error {
 	from, n, err := wire.PageOf(c.parameters, s.ids, usualPage, s.bounds.JSONUsers)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Server) segmentBitmap(c *call) error {
 	return nil
 }
 
-// The function matches reports whether the header If-None-Match contains the entity tag of the response. The function
+// The function "matches" reports whether the header If-None-Match contains the entity tag of the response. The function
 // uses the weak comparison of RFC 9110, because proxies that compress responses mark entity tags as weak.
 func matches(headers []string, tag string) bool {
 	for given := range strings.SplitSeq(strings.Join(headers, ","), ",") {

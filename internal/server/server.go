@@ -163,9 +163,9 @@ func (s *Server) Admin() http.Handler {
 	return r
 }
 
-// Inside returns a handler that serves all API calls, for callers within the process, such as the console. A network
-// listener must not serve the handler that Inside returns. The function gate.Inside adds the visitor's API key to the
-// context of a request.
+// The method Inside returns a handler that serves all API calls, for callers within the process, such as the console. A
+// network listener must not serve the handler that Inside returns. The function gate.Inside adds the visitor's API key
+// to the context of a request.
 func (s *Server) Inside() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -174,7 +174,8 @@ func (s *Server) Inside() http.Handler {
 	return r
 }
 
-// Counted calls the function "yield" with the value of every counter since the start of the process; see Metrics.Each.
+// The method Counted calls the function "yield" with the value of every counter since the start of the process; see
+// Metrics.Each.
 func (s *Server) Counted(yield func(what, of string, n float64)) { s.metrics.Each(yield) }
 
 // Limits returns the current policy in the form in which GET /v1/limits returns it.
@@ -262,7 +263,7 @@ func (s *Server) callContext(c *call, users int) (context.Context, context.Cance
 		capping.Caller{Gone: gone, Asked: c.asked}), s.bounds.Timeout(users))
 }
 
-// closed is a closed channel.
+// The variable "closed" is a closed channel.
 var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -52,8 +52,8 @@ func (m *setMetrics) count(set string, added, removed int) {
 	m.changes.WithLabelValues(set, api.ChangeRemoved).Add(float64(removed))
 }
 
-// The method full counts an API call that the server refused because the set had too many live changes (changes by API
-// calls).
+// The method "full" counts an API call that the server refused because the set had too many live changes (changes by
+// API calls).
 func (m *setMetrics) full(set string) { m.refused.WithLabelValues(set).Inc() }
 
 // Describe sends the descriptions of the metrics to Prometheus.

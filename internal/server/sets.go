@@ -86,8 +86,8 @@ func (s *Server) changeSet(c *call) error {
 		Superseded: superseded(store.Lists(), batch, stored)})
 }
 
-// The function superseded returns the number of users of a stored batch whose change has no effect. A user's change has
-// no effect if a later change, or a later build of the set, decides whether the user is in the set.
+// The function "superseded" returns the number of users of a stored batch whose change has no effect. A user's change
+// has no effect if a later change, or a later build of the set, decides whether the user is in the set.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded
@@ -106,7 +106,7 @@ func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	return n
 }
 
-// The method changeable returns an error if the caller may not change the set, or if the store does not support live
+// The method "changeable" returns an error if the caller may not change the set, or if the store does not support live
 // changes (by API calls).
 func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	if err := s.access.Load().MayChange(c.Key, c.id); err != nil {
@@ -132,8 +132,8 @@ func clientOf(c *call) string {
 	return c.Client
 }
 
-// enterChange admits an API call that changes a set. enterChange reserves the users in the budget, and checks the
-// set's maximum number of changes and the client's rate limit.
+// enterChange admits an API call that changes a set. The method enterChange reserves the users in the budget, and
+// checks the set's maximum number of changes and the client's rate limit.
 func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gate.Place, error) {
 	users := r.Users()
 	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users)+r.AnswerBytes())
@@ -151,12 +151,12 @@ func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gat
 	return p, nil
 }
 
-// fullRetry is the time after which a caller may repeat a refused change of a set, if the set had too many live changes
-// (by API calls).
+// If the server refuses a change of a set, because the set has too many live changes (by API calls), the caller may
+// retry after the time fullRetry.
 const fullRetry = time.Minute
 
-// fits returns an error if the request for a change of a set would exceed the set's maximum number of live changes
-// (by API calls). If a user already has a live change in the set, a further change of this user is always possible.
+// The method "fits" returns an error if the request would exceed the maximum number of live changes (by API calls) of
+// the set. If a user already has a live change in the set, a further change of this user is always possible.
 func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	most, known := s.sets().Max(set), lists.Len(set)
 	if known+r.Users() <= most {
@@ -226,8 +226,8 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// The function "without" returns the elements of the list users that are not in the list others. Both lists must be in
-// ascending order.
+// The function "without" returns the elements of the list users that are not in the list others. The lists users and
+// others must be in ascending order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {
 		return users
@@ -281,7 +281,7 @@ func (s *Server) mayRead(c *call, set string) error {
 	return access.MayChange(c.Key, set)
 }
 
-// sees returns a function that reports whether the caller may read the changes of a set.
+// The method "sees" returns a function that reports whether the caller may read the changes of a set.
 func (s *Server) sees(c *call) func(set string) bool {
 	return func(set string) bool { return s.mayRead(c, set) == nil }
 }
@@ -336,8 +336,8 @@ func (s *Server) setMembers(c *call) error {
 	return writeJSON(c.w, wire.MembersPage(c.id, changes, n, asOf, gate.OpenClient))
 }
 
-// liveMemberships lists those live changes of a user (changes of sets by API calls) that decide, instead of the build,
-// whether the user is in a set.
+// liveMemberships lists those changes of sets by API calls that now decide, instead of the build, whether the user is
+// in a set.
 func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	store := s.liveStore()
 	if store == nil {

@@ -17,7 +17,7 @@ import (
 	"capper/internal/zones"
 )
 
-// status serves GET /v1/status.
+// The method status serves GET /v1/status.
 func (s *Server) status(c *call) error {
 	now := s.clock().UTC()
 	answer := api.Status{
@@ -78,8 +78,8 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz. GET /healthz fails only if the process must be restarted. If the store is down, GET
-// /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz names no cause,
+// The method alive serves GET /healthz. GET /healthz fails only if the process must be restarted. If the store is down,
+// GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz names no cause,
 // because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
@@ -91,7 +91,7 @@ func (s *Server) alive(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ok"})
 }
 
-// readiness serves GET /readyz, which reports whether a load balancer should route calls to this instance.
+// The method "readiness" serves GET /readyz, which reports whether a load balancer should route calls to this instance.
 func (s *Server) readiness(c *call) error {
 	if !s.ready.Load() {
 		return notReady("the service is starting or stopping")
@@ -115,7 +115,7 @@ func notReady(reason string) *wire.Failure {
 	return wire.NewFailure(api.CodeUnavailable, "not ready: %s", reason)
 }
 
-// scrape serves GET /metrics.
+// The method scrape serves GET /metrics.
 func (s *Server) scrape(c *call) error {
 	promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}).ServeHTTP(c.w, c.r)
 	return nil
@@ -129,13 +129,14 @@ func (s *Server) describeIDs(c *call) error {
 	return writeJSON(c.w, &api.IDs{Kind: s.ids.Kind().String(), Key: s.ids.Key().String(), Check: s.ids.Check()})
 }
 
-// limits serves GET /v1/limits.
+// The method "limits" serves GET /v1/limits.
 func (s *Server) limits(c *call) error {
 	return writeJSON(c.w, s.Limits())
 }
 
-// backup serves POST /v1/backup, which streams an archive of the store while the server processes other calls. If the
-// server cannot complete the archive, it closes the connection, so that the client detects an incomplete archive.
+// The method backup serves POST /v1/backup, which streams an archive of the store while the server processes other
+// calls. If the server cannot complete the archive, it closes the connection, so that the client detects an incomplete
+// archive.
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {

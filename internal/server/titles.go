@@ -12,7 +12,7 @@ import (
 // response contains message ids without titles.
 const titleTime = time.Second
 
-// The type titled is a message that a response names, with a pointer to the response field for the title of the
+// The type "titled" is a message that a response names, with a pointer to the response field for the title of the
 // message.
 type titled struct {
 	of capping.Message

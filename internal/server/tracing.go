@@ -12,10 +12,11 @@ import (
 	"capper/internal/trace"
 )
 
-// The constant unrouted is the value of the label "route" for requests that no route matched.
+// The constant "unrouted" is the value of the label "route" for requests that no route matched.
 const unrouted = "other"
 
-// The variable untraced lists the routes whose requests are never traced, because monitoring requests them continually.
+// The variable "untraced" lists the routes whose requests are never traced, because monitoring requests them
+// continually.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
 // beginSpan returns the request's context with the request id, and with a span when the tracer selects the request.
@@ -87,8 +88,8 @@ func spanRefused(span trace.Span, f *wire.Failure) {
 	}
 }
 
-// spanDecided notes on the trace span the numbers of users who were allowed, denied, and left without a decision.
-// spanDecided also notes the versions of segments and configuration.
+// spanDecided notes on the trace span the numbers of users who were allowed, denied, and left without a decision. The
+// function spanDecided also notes the versions of segments and configuration.
 func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
 	span.SetAttributes(trace.Int("capper.users.requested", sum.Requested),
 		trace.Int("capper.users.allowed", sum.Allowed), trace.Int("capper.users.denied", sum.Denied),

@@ -37,10 +37,10 @@ func (c *call) watchBody() {
 	}
 }
 
-// refuse writes the failure f as the response to c. If the client is still sending the body, refuse returns the largest
-// number of bytes of the body that the server should still read with discard. Otherwise, refuse returns 0. Many clients
-// read the response only after they have sent the whole body. If the server closed the connection earlier, these
-// clients would get a broken connection instead of the response, and repeat the call.
+// The method refuse writes the failure f as the response to c. If the client is still sending the body, refuse returns
+// the largest number of bytes of the body that the server should still read with discard. Otherwise, refuse returns 0.
+// Many clients read the response only after they have sent the whole body. If the server closed the connection earlier,
+// these clients would get a broken connection instead of the response, and repeat the call.
 func (s *Server) refuse(c *call, id string, f *wire.Failure) (unread int64) {
 	most := drainBytes(s.bounds, f)
 	control := http.NewResponseController(c.w)
@@ -57,7 +57,8 @@ func (s *Server) refuse(c *call, id string, f *wire.Failure) (unread int64) {
 	return most
 }
 
-// discard reads at most n bytes of the request body, for at most drainTime. The connection then ends in any case.
+// The method discard reads at most n bytes of the request body, for at most drainTime. The connection then ends in any
+// case.
 func (c *call) discard(n int64) {
 	if n > 0 && http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(drainTime)) == nil {
 		_, _ = io.CopyN(io.Discard, &c.body, n)

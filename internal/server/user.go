@@ -102,7 +102,7 @@ func (r *auditReader) span(
 	return found, ctx.Err()
 }
 
-// The function tolerable reports whether an error concerns a single audit file, so that the caller can still read the
+// The function "tolerable" reports whether an error concerns a single audit file, so that the caller can still read the
 // other audit files.
 func tolerable(err error) bool {
 	var file *archive.FileError
@@ -148,7 +148,7 @@ func noAudit() error {
 	)
 }
 
-// The function unreadable returns the failure of a call that needs the audit when the audit could not be read.
+// The function "unreadable" returns the failure of a call that needs the audit when the audit could not be read.
 func unreadable(err error) error {
 	f := wire.NewFailure(api.CodeUnavailable, "the audit could not be read: the log of the service shows the reason")
 	f.Cause = err

@@ -41,7 +41,7 @@ func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
 	return capping.UserID(image), string(canonical), err
 }
 
-// explain serves GET /v1/users/{id}.
+// The method explain serves GET /v1/users/{id}.
 func (s *Server) explain(c *call) error {
 	user, id, err := s.user(c)
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Server) explain(c *call) error {
 	return writeJSON(c.w, told)
 }
 
-// erase serves DELETE /v1/users/{id}. erase keeps the changes of sets that API calls made, such as opt-outs of the
-// person, unless the caller requests their removal.
+// The method erase serves DELETE /v1/users/{id}. The method erase keeps the changes of sets that API calls made, such
+// as opt-outs of the person, unless the caller requests their removal.
 func (s *Server) erase(c *call) error {
 	user, _, err := s.user(c)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) erase(c *call) error {
 	return nil
 }
 
-// decisions serves GET /v1/users/{id}/decisions.
+// The method "decisions" serves GET /v1/users/{id}/decisions.
 func (s *Server) decisions(c *call) error {
 	user, id, err := s.user(c)
 	if err != nil {

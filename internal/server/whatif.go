@@ -86,15 +86,15 @@ func replayFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// The type turns lets each API key run one what-if replay at a time, and lets at most replaysAtOnce replays run in
+// The type "turns" lets each API key run one what-if replay at a time, and lets at most replaysAtOnce replays run in
 // total. The zero value is ready for use. A turns is safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
 	keys map[string]bool
 }
 
-// enter lets a call with the API key begin a what-if replay, or returns an error. When the replay has finished, the
-// caller must call the function leave that enter() returned.
+// The method enter lets a call with the API key begin a what-if replay, or returns an error. When the replay has
+// finished, the caller must call the function leave that enter() returned.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

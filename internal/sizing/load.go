@@ -72,7 +72,7 @@ func (l Load) WithDefaults() Load {
 }
 
 // Validate returns an error that lists all invalid fields of the load, with the rule and the value. The error names a
-// field by its flag of `capper size`. Call WithDefaults before Validate.
+// field by the flag of `capper size` that sets the field. Call WithDefaults before Validate.
 func (l Load) Validate() error {
 	return errors.Join(
 		between("users", l.Users, 1, MaxUsers),
@@ -134,7 +134,7 @@ func fromZero(name string, value, most float64) error {
 // GiB needs only some minutes to copy its data to a new replica, or to load it at its start.
 const aShard = 10 << 30
 
-// The constant busy is the maximum fraction of a processor that the commands of a Redis master should use. A Redis
+// The constant "busy" is the maximum fraction of a processor that the commands of a Redis master should use. A Redis
 // master needs the rest of the processor for the disk, the replicas and unexpected load.
 const busy = 0.5
 
@@ -154,8 +154,8 @@ func (l Load) LeastShards() int {
 	}
 }
 
-// Spread reports whether the user ids have a kind other than dense (32-bit numbers). The id images (64-bit hashes) of
-// such ids are spread evenly over the buckets of the store (users who share a Redis key).
+// The method Spread reports whether the user ids have a kind other than dense (32-bit numbers). The id images (64-bit
+// hashes) of such ids are spread evenly over the buckets of the store (users who share a Redis key).
 func (l Load) Spread() bool { return l.IDs != "" }
 
 // Rate returns the number of users per second about whom capper decides in the blast (the largest campaign).

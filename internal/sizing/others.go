@@ -2,7 +2,7 @@ package sizing
 
 import "math"
 
-// The function together returns the average number of users of one bucket about whom the blast (the largest campaign)
+// The function "together" returns the average number of users of one bucket about whom the blast (the largest campaign)
 // decides together. The result is at least 1. The users of a bucket share a Redis key, so a call sends the bytes of
 // this key once for all these users.
 func together(l Load) float64 {
@@ -14,8 +14,8 @@ const (
 	scriptUsers = 8 // number of users of a bucket in one write of a script
 )
 
-// replicatedBytes returns the number of bytes that a Redis master sends to one replica for each decided user: the
-// user's whole new log, the user's field name in the Redis hash, and a part of the bytes for the key.
+// replicatedBytes returns the number of bytes that a Redis master sends to one replica for each decided user. A replica
+// receives the user's whole new log, the user's field name in the Redis hash, and a part of the bytes of the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
@@ -50,8 +50,8 @@ func (l Load) idBytes() float64 {
 	return 39
 }
 
-// BitmapBytes returns the number of bytes that a user id takes in base64: in a bitmap for dense ids (32-bit numbers),
-// and otherwise as a packed id. Before the base64 encoding, a bitmap has 2 bytes for an isolated id, and one bit for an
+// BitmapBytes returns the number of bytes that a user id takes in base64. A dense id (32-bit number) is in a bitmap,
+// and every other id is packed. Before the base64 encoding, a bitmap has 2 bytes for an isolated id, and one bit for an
 // id among consecutive ids.
 func BitmapBytes(l Load) float64 {
 	switch l.IDs {
@@ -64,8 +64,8 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space in bytes for the append-only file of a Redis master: three times the size of the
-// data, for the snapshot, the writes before a rewrite, and the rewritten file.
+// AppendOnly returns the disk space in bytes for the append-only file of a Redis master. The disk space is three times
+// the size of the data, for the snapshot, the writes before a rewrite, and the rewritten file.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure the constants for the disk space of the embedded
@@ -88,7 +88,7 @@ func EmbeddedData(l Load) float64 {
 }
 
 // embeddedSpreadBytes is the number of additional bytes for a user in the embedded store if ids are not dense 32-bit
-// numbers. The keys of such ids have 8 bytes, and consecutive keys have few common bytes.
+// numbers. The keys of ids that are not dense have 8 bytes, and consecutive keys have few common bytes.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -124,9 +124,9 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// These constants are the seconds of processor time that the service needs for one user (docs/benchmarks.md).
-// jsonSeconds and bitmapSeconds are for the code of the service, and clientNear and clientFar are for the client
-// library of the store.
+// These constants are the seconds of processor time that the service needs for one user (docs/benchmarks.md). The
+// constants jsonSeconds and bitmapSeconds are for the code of the service, and clientNear and clientFar are for the
+// client library of the store.
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6

@@ -12,7 +12,7 @@ type Plan struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Figure is a number in a plan, together with the text of the number's formula.
+// A Figure is a number in a plan, together with the text of the number's formula.
 type Figure struct {
 	Room    string  `json:"room"` // group of the number, such as Redis or Service
 	Name    string  `json:"name"`
@@ -21,7 +21,7 @@ type Figure struct {
 	Formula string  `json:"formula"` // formula with the measured constants
 }
 
-// Text formats the number of the figure for human readers.
+// The method Text formats the number of the figure for human readers.
 func (f *Figure) Text() string {
 	switch f.Unit {
 	case "bytes":

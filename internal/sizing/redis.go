@@ -36,14 +36,14 @@ func RedisData(l Load) float64 {
 }
 
 // spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not dense
-// 32-bit numbers. spreadBytes is valid for 15 to 195 users in a bucket (users who share a Redis key).
+// 32-bit numbers. The constant spreadBytes is valid for 15 to 195 users in a bucket (users who share a Redis key).
 const spreadBytes = 20
 
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns the number of bytes of a user in a listpack (compact hash) of Redis: for the number of the field,
-// the value, and the overhead of both.
+// userBytes returns the number of bytes of a user in a listpack (compact hash) of Redis. The listpack contains, for
+// each user, the number of the field, the value, and the overhead of both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -56,9 +56,9 @@ func userBytes(sends float64) float64 {
 	return field + 2 + value + 2
 }
 
-// The function shares returns, for each n, the fraction of the buckets (users who share a Redis key) that contain n
+// The function "shares" returns, for each n, the fraction of the buckets (users who share a Redis key) that contain n
 // users. If the density (used fraction of the possible ids) is below 1, the function assumes that the used ids are
-// random, so the result is the binomial distribution. If the density is 1, every bucket is full.
+// random. The result is then the binomial distribution. If the density is 1, every bucket is full.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -84,14 +84,15 @@ func sizeClass(bytes float64) float64 {
 	return math.Ceil(bytes/step) * step
 }
 
-// RedisMaster returns the memory of the Redis master with most partitions, as in Redis' value used_memory. This memory
-// contains the data of the master's partitions and the replication backlog.
+// RedisMaster returns the memory of the Redis master with most partitions, as in Redis' value used_memory. The memory
+// of a Redis master contains the data of the master's partitions and the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the recommended size in bytes of Redis' replication backlog. This size suffices for one minute of the
-// blast (the largest campaign), or for the whole blast if the blast is shorter. The size is at least 64 MiB.
+// Backlog returns the recommended size in bytes of Redis' replication backlog. The recommended backlog suffices for one
+// minute of the blast (the largest campaign), or for the whole blast if the blast is shorter. The size is at least 64
+// MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
@@ -101,8 +102,8 @@ func Backlog(l Load) float64 {
 // Redis accepts writes even if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
-// fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test
-// TestFragmentation measures the constant fragmentation.
+// The constant fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The
+// test TestFragmentation measures the constant fragmentation.
 const fragmentation = 1.10
 
 // CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
@@ -132,7 +133,7 @@ const (
 )
 
 // decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
-// time is shorter if the blast decides about more users of the same Redis key together.
+// time is shorter if the calls of the blast (the largest campaign) contain more users with the same Redis key.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
 // RedisCores returns the number of processors that the commands of all Redis masters use during the blast (the largest

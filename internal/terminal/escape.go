@@ -66,7 +66,7 @@ func wholeCharacters(text []byte) int {
 	return len(text)
 }
 
-// The function harmful reports whether the text contains a character that must be escaped. The function is fast for
+// The function "harmful" reports whether the text contains a character that must be escaped. The function is fast for
 // ASCII text, which is the usual case.
 func harmful[T string | []byte](text T) bool {
 	for i := 0; i < len(text); i++ {

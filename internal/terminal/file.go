@@ -93,10 +93,10 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	}
 }
 
-// The variable part matches the names of the temporary files that CreateFile creates.
+// The variable "part" matches the names of the temporary files that CreateFile creates.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether a name is the name of a temporary file of CreateFile. Such a file remains if a program is
+// IsPart reports whether a name is the name of a temporary file of CreateFile. A temporary file remains if a program is
 // killed while it writes the file.
 func IsPart(name string) bool { return part.MatchString(name) }
 
@@ -136,7 +136,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// The constant private is the mode of files with private data, such as a list of messages to a user.
+// The constant "private" is the mode of files with private data, such as a list of messages to a user.
 const private fs.FileMode = 0o600
 
 // CreatePrivateFile works like CreateFile, but only the owner can read the file; see WritePrivateFile.

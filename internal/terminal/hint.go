@@ -2,7 +2,7 @@ package terminal
 
 import "errors"
 
-// The type hinted is an error with advice for the user.
+// The type "hinted" is an error with advice for the user.
 type hinted struct {
 	error
 	hint string
@@ -18,7 +18,7 @@ func Hinted(err error, hint string) error {
 	return hinted{err, hint}
 }
 
-// Hint returns the latest advice in the error, or "" for an error without advice.
+// The function Hint returns the latest advice in the error, or "" for an error without advice.
 func Hint(err error) string {
 	var h hinted
 	if errors.As(err, &h) {

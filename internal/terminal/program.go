@@ -17,7 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Program describes a command-line program: capper or segmentbuild.
+// A Program describes a command-line program: capper or segmentbuild.
 type Program struct {
 	Name        string
 	Description string // text of --help, which is followed by the list of exit statuses
@@ -71,7 +71,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	return p.end(on, err)
 }
 
-// The function repeated returns an error if the command line has a flag for a single value twice, because the program
+// The function "repeated" returns an error if the command line has a flag for a single value twice, because the program
 // would ignore one of the values.
 func repeated(command *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
@@ -88,7 +88,7 @@ func repeated(command *kong.Context) error {
 	return nil
 }
 
-// The method misused adds advice and the exit status for wrong usage to an error of the command line. If the error
+// The method "misused" adds advice and the exit status for wrong usage to an error of the command line. If the error
 // already has advice, the method keeps this advice.
 func (p Program) misused(err error) error {
 	hint := p.Name + " --help lists the commands, " + p.Name + " COMMAND --help the flags of one"
@@ -98,8 +98,8 @@ func (p Program) misused(err error) error {
 	return Hinted(Misuse(withoutEmpty{err}), cmp.Or(Hint(err), hint))
 }
 
-// The type withoutEmpty is an error of the command line. The library kong begins the list of permitted values of an
-// optional flag with an empty value. The text of withoutEmpty omits this value.
+// The type withoutEmpty is an error of the command line. In the error text of an optional flag, the library kong begins
+// the list of permitted values with an empty value. The text of withoutEmpty omits this empty value.
 type withoutEmpty struct{ error }
 
 func (e withoutEmpty) Error() string {
@@ -159,8 +159,8 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// For the time twice after the first signal, further signals have no effect. The program timeout, for example, sends
-// each signal twice: to the command and to the command's process group.
+// For half a second (twice) after the first signal, further signals have no effect. The program timeout, for example,
+// sends each signal twice: to the command and to the command's process group.
 const twice = 500 * time.Millisecond
 
 // UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. A second signal ends the program

@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Unit is the unit of the numbers in a Progress, such as bytes or users.
+// A Unit is the unit of the numbers in a Progress, such as bytes or users.
 type Unit string
 
 // These constants are the units of a Progress: bytes of files, users of an audience, and lines of a text.
@@ -20,9 +20,9 @@ const (
 	Lines Unit = "lines"
 )
 
-// Progress shows the progress of a command with several steps. On a terminal, a Progress draws a bar with the rate
-// and the remaining time of the current step. If standard error is not a terminal, a Progress prints lines. A
-// Progress is safe for concurrent use.
+// A Progress shows the progress of a command with several steps. On a terminal, a Progress draws a bar with the rate
+// and the remaining time of the current step. If standard error is not a terminal, a Progress prints lines. A Progress
+// is safe for concurrent use.
 type Progress struct {
 	on   *Streams
 	unit Unit
@@ -51,8 +51,8 @@ func NewProgress(on *Streams, unit Unit) *Progress {
 	return p
 }
 
-// Step ends the previous step, and begins a step with the given number of units. If the argument "total" is 0, the
-// number of units in the step is not yet known.
+// The method Step ends the previous step, and begins a step with the given number of units. If the argument "total" is
+// 0, the number of units in the step is not yet known.
 func (p *Progress) Step(what string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *Progress) Add(done, total int64) {
 	}
 }
 
-// Reach sets the number of finished units in the current step, and a text about these units. The text appears next to
-// the progress bar or, without a bar, in a line every few seconds.
+// The method Reach sets the number of finished units in the current step, and a text about these units. The text
+// appears next to the progress bar or, without a bar, in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)
@@ -145,8 +145,8 @@ func rateOf(n int64, took time.Duration) string {
 	return fmt.Sprintf("%.0f/h", rate*3600)
 }
 
-// Note shows the reason why the current step waits. The reason appears next to the progress bar until the step
-// continues. Without a progress bar, Note prints the reason immediately.
+// The method Note shows the reason why the current step waits. The reason appears next to the progress bar until the
+// step continues. Without a progress bar, Note prints the reason immediately.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)
@@ -163,8 +163,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// endStep ends the current step. The caller of endStep must hold the lock of the Progress. endStep prints a final line
-// only for steps that count bytes, because commands print the numbers of users and lines at their end.
+// endStep ends the current step. The caller of endStep must hold the lock of the Progress. The method endStep prints a
+// final line only for steps that count bytes, because commands print the numbers of users and lines at their end.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return

@@ -25,14 +25,14 @@ const (
 	Findings                // a check has findings
 )
 
-// The variable meanings contains the texts of the exit statuses in `--help`.
+// The variable "meanings" contains the texts of the exit statuses in `--help`.
 var meanings = [...]string{
 	Done: "done", Failure: "failure", Usage: "usage", BadInput: "bad input", Undecided: "users left undecided",
 	Refused: "refused by the guard", LostRace: "another process published first", OnHold: "publishing is on hold",
 	Findings: "findings",
 }
 
-// The function describe returns the help text about the exit statuses of a program: all statuses up to the argument
+// The function describe returns the help text about exit statuses. The text contains all statuses up to the argument
 // "last", and the statuses in the argument "beyond". The argument "more" contains additional texts for some statuses.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
@@ -49,7 +49,7 @@ func describe(last Status, beyond []Status, more map[Status]string) string {
 	return "Exit status: " + strings.Join(list, ", ") + "."
 }
 
-// The type failed is an error together with an exit status.
+// The type "failed" is an error together with an exit status.
 type failed struct {
 	error
 	status Status
@@ -66,7 +66,7 @@ func WithStatus(status Status, err error) error {
 	return failed{err, status}
 }
 
-// Misuse sets the exit status for wrong usage, for example for an error about contradictory flags.
+// The function Misuse sets the exit status for wrong usage, for example for an error about contradictory flags.
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
 // StatusOf returns the exit status that WithStatus has set for the error. For an error without an exit status, StatusOf

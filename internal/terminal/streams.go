@@ -10,8 +10,8 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Streams contains the input and the outputs of a command. The outputs Out and Err escape control characters, so that
-// the output cannot control the terminal.
+// The type Streams contains the input and the outputs of a command. The outputs Out and Err escape control characters,
+// so that the output cannot control the terminal.
 type Streams struct {
 	Program string // prefix of each message to Err
 	In      io.Reader
@@ -22,12 +22,12 @@ type Streams struct {
 // Data returns standard output without escaping, so that a command can write the bytes of a file.
 func (s *Streams) Data() io.Writer { return s.Out.Unwrap() }
 
-// Say prints one line of information to standard error.
+// The method Say prints one line of information to standard error.
 func (s *Streams) Say(format string, args ...any) {
 	fmt.Fprintf(s.Err, s.Program+": "+format+"\n", args...)
 }
 
-// Warn prints one line of warning to standard error.
+// The method Warn prints one line of warning to standard error.
 func (s *Streams) Warn(text string) { s.Say("warning: %s", text) }
 
 // ErrUnconfirmed reports that the user did not confirm a command.

@@ -79,7 +79,7 @@ func (o *Options) args() []string {
 	return args
 }
 
-// Cluster is a group of real Redis servers that this process started with the script scripts/cluster.sh.
+// A Cluster is a group of real Redis servers that this process started with the script scripts/cluster.sh.
 type Cluster struct {
 	Addrs []string // addresses of all nodes, masters first
 	dir   string
@@ -101,10 +101,10 @@ func Run(m *testing.M) int {
 	return status
 }
 
-// Shared returns the addresses of the Redis Cluster that the tests of a package share. If no environment variable names
-// a running cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not stop
-// servers of the shared cluster. The shared cluster has long time-outs, so that a busy machine causes no failover. The
-// function Run stops the shared cluster.
+// The function Shared returns the addresses of the Redis Cluster that the tests of a package share. If no environment
+// variable names a running cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must
+// not stop servers of the shared cluster. The shared cluster has long time-outs, so that a busy machine causes no
+// failover. The function Run stops the shared cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {
@@ -123,12 +123,12 @@ func Shared(t testing.TB) []string {
 // Start starts a Redis Cluster for one test, and stops the cluster when the test ends.
 func Start(t testing.TB, options Options) *Cluster { return start(t, "up", options) }
 
-// Single starts a standalone Redis server for one test. The field Addrs of the returned Cluster contains the address
-// of the server, followed by the addresses of its replicas.
+// The function Single starts a standalone Redis server for one test. The field Addrs of the returned Cluster contains
+// the address of the server, followed by the addresses of its replicas.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
-// Spare starts servers in cluster mode that do not belong to a cluster yet. Options.Masters is the number of these
-// servers.
+// The function Spare starts servers in cluster mode that do not belong to a cluster yet. Options.Masters is the number
+// of these servers.
 func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
 
 func start(t testing.TB, verb string, options Options) *Cluster {
@@ -180,7 +180,7 @@ func (c *Cluster) Kill(addr string) error {
 	return c.end(addr, syscall.SIGKILL)
 }
 
-// Shut stops a Redis node with SIGTERM, like an init system, and waits until the node's port is closed.
+// The method Shut stops a Redis node with SIGTERM, like an init system, and waits until the node's port is closed.
 func (c *Cluster) Shut(addr string) error { return c.end(addr, syscall.SIGTERM) }
 
 func (c *Cluster) end(addr string, sig syscall.Signal) error {

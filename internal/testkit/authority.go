@@ -66,8 +66,8 @@ func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificat
 // File returns the path of a file in the directory of the certificate authority.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
-// Leaf issues a certificate for a TLS server or TLS client, with the given host names and IP addresses. The certificate
-// is valid for an hour. Without hosts, the certificate is for 127.0.0.1.
+// The method Leaf issues a certificate for a TLS server or TLS client, with the given host names and IP addresses. The
+// certificate is valid for an hour. Without hosts, the certificate is for 127.0.0.1.
 func (a *Authority) Leaf(t testing.TB, name string, hosts ...string) {
 	t.Helper()
 	a.LeafUntil(t, name, time.Now().Add(time.Hour), hosts...)
@@ -94,7 +94,7 @@ func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ..
 	a.sign(t, name, certificate)
 }
 
-// Pool returns a certificate pool that contains only this certificate authority.
+// The method Pool returns a certificate pool that contains only this certificate authority.
 func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	t.Helper()
 	text, err := os.ReadFile(a.File("ca.crt"))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is a clock whose time changes only when a test sets the time. A Clock is safe for concurrent use.
+// A Clock is a clock whose time changes only when a test sets the time. A Clock is safe for concurrent use.
 type Clock struct{ nanos atomic.Int64 }
 
 // NewClock returns a Clock that shows the present time, truncated to milliseconds. A millisecond is also the

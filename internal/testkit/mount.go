@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount is a directory that changes like a mounted ConfigMap or Secret in a pod (pkg/volume/util/atomic_writer.go in
+// A Mount is a directory that changes like a mounted ConfigMap or Secret in a pod (pkg/volume/util/atomic_writer.go in
 // Kubernetes). Each set of files in a Mount has its own directory, and the symlink ..data points to the directory of
 // the current set. The visible files of a Mount are symlinks through ..data. To change the files, Swap renames a new
 // symlink to ..data, and removes the old files immediately.
@@ -34,7 +34,7 @@ func NewMount(t testing.TB, files map[string]string) *Mount {
 // Path returns the visible path of the file with the given name in the Mount.
 func (m *Mount) Path(name string) string { return filepath.Join(m.Dir, name) }
 
-// Swap replaces all files in the Mount by new files with the same names.
+// The method Swap replaces all files in the Mount by new files with the same names.
 func (m *Mount) Swap(files map[string]string) {
 	m.t.Helper()
 	m.serial++

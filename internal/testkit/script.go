@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Script is the type of a function that implements a command in a testscript.
+// A Script is the type of a function that implements a command in a testscript.
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
 
 // EndAtOnce sets an option of the race detector, so that programs with the race detector exit immediately. By default,
@@ -29,8 +29,8 @@ func UseShipped(t testing.TB, env *testscript.Env) {
 	env.Setenv("PATH", filepath.Dir(Program(t, "capper"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 }
 
-// WantStatus returns the testscript command `status N args…`. This command runs the program with the arguments, and
-// requires the exit status N.
+// WantStatus returns the testscript command `status N args…`. The command `status` runs the program with the arguments,
+// and requires the exit status N.
 func WantStatus(program string) Script {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		got := "0"

@@ -13,9 +13,9 @@ import (
 // If a goroutine or the disk has a delay of at least standstill, the machine is too busy to show that code is slow.
 const standstill = 50 * time.Millisecond
 
-// Steadily repeats a test of speed until the function "try" returns true, at most "tries" times. If no try succeeds,
-// Steadily fails the test, unless the machine stood still in more than half of the tries. A busy machine proves nothing
-// about the speed of the code. The function "try" must check all other conditions.
+// The function Steadily repeats a test of speed until the function "try" returns true, at most "tries" times. If no try
+// succeeds, Steadily fails the test, unless the machine stood still in more than half of the tries. A busy machine
+// proves nothing about the speed of the code. The function "try" must check all other conditions.
 func Steadily(t testing.TB, tries int, try func() bool, message string) {
 	t.Helper()
 	judge(t, tries, func() (bool, time.Duration) {
@@ -25,8 +25,8 @@ func Steadily(t testing.TB, tries int, try func() bool, message string) {
 	}, message)
 }
 
-// The function judge repeats a measured try. The try returns whether it succeeded, and the longest time for which the
-// machine stood still.
+// The function judge repeats a measured try. The function "try" returns whether the test succeeded, and the longest
+// time for which the machine stood still (ran no goroutine or did not write to the disk).
 func judge(t testing.TB, tries int, try func() (done bool, pause time.Duration), message string) {
 	t.Helper()
 	still := 0

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Torture returns the rounds of a test that injects random faults for the given number of minutes, and a random
-// generator for the test. The environment variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override the
+// The function Torture returns the rounds of a test that injects random faults for the given number of minutes, and a
+// random generator for the test. The environment variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override the
 // duration and the random seed.
 func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int]) {
 	t.Helper()
@@ -40,10 +40,11 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
-// TortureAlone reports whether the environment sets the duration of the torture: then no other tests run beside it.
+// TortureAlone reports whether the environment sets the duration of the torture test. In this case, no other tests run
+// beside the torture test.
 func TortureAlone() bool { return os.Getenv("CAPPER_TORTURE_MINUTES") != "" }
 
-// Faults holds, by name, the number of faults that a torture test has injected.
+// The type Faults holds, by name, the number of faults that a torture test has injected.
 type Faults map[string]int
 
 // String returns one line for each name of a fault, and one line with the total number of faults.

@@ -16,9 +16,9 @@ import (
 // may be slow.
 const Patience = 2 * time.Minute
 
-// Eventually calls the function "condition" repeatedly until the function returns true. If the function does not return
-// true within Patience, Eventually fails the test. The arguments in "message" have the form of the message arguments in
-// testify's assertions.
+// The function Eventually calls the function "condition" repeatedly until the function returns true. If the function
+// does not return true within Patience, Eventually fails the test. The arguments in "message" have the form of the
+// message arguments in testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 10*time.Millisecond, message...)

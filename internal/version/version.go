@@ -15,7 +15,7 @@ var version, commit, date string
 // Unknown is the text for a value that the build does not contain, for example after a build outside a checkout.
 const Unknown = "unknown"
 
-// Build describes the build of a program: version, commit, date and toolchain.
+// A Build describes the build of a program: version, commit, date and toolchain.
 type Build struct {
 	Version string `json:"version"`     // a tag such as v1.2.3, or a pseudo-version that names the commit
 	Commit  string `json:"commit"`      // full hash of the commit, or Unknown
@@ -30,7 +30,7 @@ func Current() Build {
 	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
-// The function of returns a copy of the argument "b". Missing values in the copy come from the build information that
+// The function "of" returns a copy of the argument "b". Missing values in the copy come from the build information that
 // Go stores in the program.
 func of(b Build, info *debug.BuildInfo) Build {
 	if info != nil {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type call is the state of a recorded call while the replay decides the call again under the alternative policy.
+// A call is the state of a recorded call while the replay decides it again under the alternative policy.
 type call struct {
 	*engine
 	r       *audit.Record
@@ -305,9 +305,9 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// The method decide decides users with the code of the service (capping.Capper), at the time of the recorded call. The
-// decision takes the members of sets from the record. The argument "groups" of the method decide holds, for each user,
-// the index of the user's group in the audit record.
+// The method decide decides users with the code of the service (capping.Capper), at the time of the recorded call. For
+// the decision, the members of sets come from the record. The argument "groups" of the method decide holds, for each
+// user, the index of the user's group in the audit record.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

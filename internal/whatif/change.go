@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Change is a change of one limit of a policy, such as a new maximum.
+// A Change is a change of one limit of a policy, such as a new maximum.
 type Change struct {
 	// Segment is the segment whose limit changes. If Segment is empty, the limit changes for every segment that has the
 	// limit, and for users in no segment. The segment "default" stands for users in no segment.

@@ -7,31 +7,31 @@
 // # Demand
 //
 // Each user in a recorded filter call counts as one request for a send, unless the user was unavailable (without a
-// decision). The replay processes the requests in the order of the records. A caller may ask several times about a
-// denied user. The replay assumes that callers would ask equally often under other limits. An unavailable user counts
-// as no request, because the caller retries the call for this user, and the retry counts. If a record calls a send a
-// repetition, but no record has the first send, the repetition counts as the first send. A first send without a record
-// is older than the audit, or belongs to a call whose response was lost. A release removes the sends of the message
-// from both histories of a user: from the recorded sends and from those under the alternative policy. A send that
+// decision). The replay processes the requests in the order of the records. A caller may make several calls about a
+// denied user. The replay assumes that callers would make the same calls under other limits. An unavailable user does
+// not count as a request, because the caller retries the call for this user, and the replay counts the retry. If a
+// record says that a send is a repetition, but no record has the first send, the repetition counts as the first send.
+// If no record has the first send, the send is older than the audit, or belongs to a call whose response was lost. If a
+// call releases a message, the replay removes the sends of the message from both histories of a user. A send that
 // ignored the limits (exempt) counts in both histories of a user.
 //
 // # Two histories
 //
 // Each user has two histories: the recorded sends, and the sends under the alternative policy. The recorded outcome for
 // a user remains valid while both histories of the user are equal and the rules for the user's send have not changed.
-// The replay uses a valid recorded outcome even if the decision depended on milliseconds that no record contains. The
-// replay judges all other users with the code of the service: a capping.Capper reads the sends under the alternative
-// policy, as of the record's time. If the alternative limits are equal to the limits that were in force, the replay
-// therefore changes no outcome.
+// The replay also uses a valid recorded outcome if the decision depended on milliseconds that no record contains. The
+// replay judges all other users with the code of the service. A capping.Capper reads the sends under the alternative
+// policy, and decides at the time of the record. If the alternative limits are equal to the limits that were in force,
+// the replay therefore changes no outcome.
 //
 // The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same quiet
 // hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits for the
 // user's segment (likeness). The policies may keep sends in users' logs for different times. If only one of the
 // policies still keeps the first sends of the message, the replay also judges all users of the call.
 //
-// If the replay uses another segments generation than the recorded call, the replay judges every user. With another
-// generation, the replay takes the users' segments for both policies from this generation, so that both counts of a row
-// concern the same users.
+// If the replay uses another segments generation than the recorded call, the replay judges every user. The replay then
+// takes the users' segments for both policies from this other generation, so that both counts of a row concern the same
+// users.
 //
 // # Memory and speed
 //
@@ -41,10 +41,10 @@
 // memory for 64 neighbouring ids at a time. A user has a second list of sends only if the user's two histories differ.
 // Until the replay judges a user of a page, the sends to the page's users remain in the bitmaps of the audit records.
 // If all users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes the
-// block's bitmap at once. If a user of a page gets another outcome under the alternative policy, the page needs 2 bytes
-// and one bit of further memory for each id. When no limit counts a send any more, the replay removes the send from the
-// users' histories. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of a
-// processor core.
+// bitmap of the whole block in one step. If the outcome of a user in the page differs under the alternative policy, the
+// page needs 2 bytes and one bit of further memory for each id. The replay removes a send from the users' histories
+// when no limit counts the send any more. The replay checks 4,096 users at a time, so that the data of these users
+// stays in the cache of a processor core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order of their first occurrence in the
 // records (package numbering). The numbering takes about 20 additional bytes of memory for each user. To look up users

@@ -72,7 +72,7 @@ func cmpErr(errs ...error) error {
 	return nil
 }
 
-// The type engine is the state of a replay of recorded calls.
+// An engine is the state of a replay of recorded calls.
 type engine struct {
 	cfg         Config
 	histories   *histories
@@ -106,7 +106,7 @@ type alikeKey struct {
 	exempt  bool
 }
 
-// The type judging holds a capping.Capper, and the segments of the call that the Capper decides.
+// The type "judging" holds a capping.Capper, and the segments of the call that the Capper decides.
 type judging struct {
 	capper   *capping.Capper
 	segments capping.Segments // segments of the call

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type histories holds two histories of every user: the recorded sends, and the sends that the alternative policy
+// The type "histories" holds two histories of every user: the recorded sends, and the sends that the alternative policy
 // would have allowed.
 type histories struct {
 	pages []*page     // by the upper half of the ids; nil: no user of the page got a send
@@ -66,8 +66,8 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// The method "later" notes that a call sent a message, under both policies, to the users in one block of 65,536 ids:
-// the block with the index i of a bitmap. The page keeps the users of the block as one bitmap until the replay needs
+// The method "later" notes that a call sent a message, under both policies, to the users in one block of 65,536 ids.
+// The block has the index i in the bitmap. The page keeps the users of the block as one bitmap until the replay needs
 // the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
@@ -168,9 +168,9 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 
 // The method release removes the sends of a message on a channel from both histories of a user. Channel 0 means all
 // channels. The result "recorded" of the method release lists the channels of the sends that were removed from the
-// recorded history. The result "other" of the method release lists the channels of the sends after the instant "after"
-// that were removed from the history under the alternative policy. Both results are valid until the next call of
-// release.
+// recorded history. The result "other" of the method release lists the channels of the sends that were removed from the
+// history under the alternative policy, and that are later than the instant "after". The results of the method release
+// are valid until its next call.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

@@ -8,8 +8,9 @@ import (
 	"capper/internal/capping"
 )
 
-// The type logs is a read-only store. A capping.Capper reads the histories of the replay through logs, as if they were
-// users' logs. logs records no sends: the replay adds the sends to the histories after it has decided a call.
+// The type "logs" is a read-only store. A capping.Capper reads the histories of the replay through logs, as if they
+// were users' logs. The type "logs" records no sends: the replay adds the sends to the histories after it has decided a
+// call.
 type logs struct {
 	*histories
 	widen time.Duration
@@ -27,8 +28,8 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter decides every user of the batch with the function capping.Judge. Filter iterates over the users three times.
-// In the first iterations, the processor loads the memory of many users at once.
+// The method Filter decides every user of the batch with the function capping.Judge. The method Filter iterates over
+// the users three times. In the first iterations, the processor loads the memory of many users in parallel.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,8 @@ func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	return l.log
 }
 
-// resized returns a slice of n zero values. If the slice "s" has enough capacity, resized reuses the memory of "s".
+// The function "resized" returns a slice of n zero values. If the slice "s" has enough capacity, resized reuses the
+// memory of "s".
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -34,7 +34,7 @@ type page struct {
 	bytes   func(int)             // receives the size of allocated memory
 }
 
-// The type sent is a call that sent a message to users of the page (65,536 users).
+// The type "sent" describes a call that sent a message to users of the page (65,536 users).
 type sent struct {
 	users *bitmap.Bitmap
 	at    int // index of the page's block in users
@@ -85,8 +85,8 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten moves the slots of a page from groups to one slice with the slots of all ids of the page. A single slice of
-// slots is faster to read than groups of slots.
+// The method flatten moves the slots of a page from groups to one slice with the slots of all ids of the page. A single
+// slice of slots is faster to read than groups of slots.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -123,8 +123,8 @@ func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
-// The method histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the
-// calls under the alternative policy. The slices that the method histories returns share the memory of the page.
+// The method "histories" returns the numbers of the calls that sent a message to the user: the recorded calls, and the
+// calls under the alternative policy. The slices that the method "histories" returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -202,8 +202,8 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc returns the location of a new memory block of 1<<class words for a user. The content of the new block is
-// undefined.
+// The method alloc returns the location of a new memory block of 1<<class words for a user. The content of the new
+// block is undefined.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)

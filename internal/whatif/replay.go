@@ -14,7 +14,7 @@ import (
 )
 
 // Replay decides the calls in the records of an audit archive again, and returns the changes of the decisions under the
-// alternative policy. Replay begins so early before cfg.Since that every limit finds all sends that the limit counts.
+// alternative policy. Replay begins early enough before cfg.Since, so that every limit finds all sends that it counts.
 // If cfg.Policies is nil, Replay uses the policies that the archive contains. Replay skips unreadable audit files. The
 // result "faults" of Replay holds the errors of unreadable files, and the notes of the Result name the errors.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {
@@ -53,7 +53,7 @@ func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Res
 	return result, r.faults, err
 }
 
-// The function days formats a duration of two days or more in days, rounded up.
+// The function "days" formats a duration of two days or more in days, rounded up.
 func days(d time.Duration) string {
 	if d < 48*time.Hour {
 		return capping.Span(d)
@@ -61,13 +61,13 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
 }
 
-// The type replay is an audit archive that a replay reads, together with the errors of unreadable audit files.
+// A replay is an audit archive that the replay reads, together with the errors of unreadable audit files.
 type replay struct {
 	*archive.Archive
 	faults []error
 }
 
-// The method begins returns the time of the first record of the audit, even if the replay did not read that record.
+// The method "begins" returns the time of the first record of the audit, even if the replay did not read that record.
 func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, error) {
 	first := capping.InstantOf(result.Begins)
 	instances, err := r.Instances(ctx)
@@ -79,8 +79,8 @@ func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, e
 	return first, err
 }
 
-// The method longest returns the longest time for which a policy keeps sends: the alternative policy, or any policy in
-// the audit.
+// The method "longest" returns the longest time for which a policy keeps sends: the alternative policy, or any policy
+// in the audit.
 func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration, err error) {
 	if cfg.Policy != nil {
 		longest = cfg.Policy.Retention(cfg.Widen)
@@ -99,8 +99,8 @@ func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration
 	return longest, err
 }
 
-// The method records returns an iterator over the readable records of the archive. When the context ends, the iterator
-// yields an error and ends.
+// The method "records" returns an iterator over the readable records of the archive. When the context ends, the
+// iterator yields an error and ends.
 func (r *replay) records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		for record, err := range r.Records(ctx, q) {

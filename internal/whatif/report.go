@@ -34,8 +34,8 @@ type pageView struct {
 	Parts     []part
 }
 
-// Page writes the result of a replay as one HTML page. The argument "what" of Page is the title of the page, such as
-// the name of the file with the limits.
+// The function Page writes the result of a replay as one HTML page. The argument "what" of Page is the title of the
+// page, such as the name of the file with the limits.
 func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
@@ -121,7 +121,7 @@ func both(alt string, labels []string, unit string, draw func(chart.Picture) ([]
 	return &picture{Alt: alt, Light: template.URL(inline(light)), Dark: template.Srcset(inline(dark))}, nil
 }
 
-// The function inline returns an SVG picture as a data URL.
+// The function "inline" returns an SVG picture as a data URL.
 func inline(svg []byte) string {
 	return "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)
 }

@@ -53,7 +53,7 @@ func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 		Lost: of.after.lost}
 }
 
-// Counts counts the decisions of calls under one policy, by their outcome; see api.WhatIfCounts.
+// The type Counts counts the decisions of calls under one policy, by their outcome; see api.WhatIfCounts.
 type Counts struct {
 	Sends, Replayed, Denied, Unjudged, Released int64
 	// The field gained counts sends that only the alternative limits allow. The field lost counts recorded sends that
@@ -76,7 +76,7 @@ func (c *Counts) add(o Counts) {
 	c.lost += o.lost
 }
 
-// The type memory holds the memory that a replay uses at its end.
+// A memory describes the memory that a replay uses at its end.
 type memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or in a counted call

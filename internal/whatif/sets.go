@@ -8,16 +8,16 @@ import (
 	"capper/internal/capping"
 )
 
-// The type recordedSets is the segments generation (published version) of a call, with other members in suppressed
-// sets: the members that the record of the call shows. Changes of sets by API calls are visible only in the audit
-// record, and not in the published segments generation.
+// The type recordedSets is the segments generation (published version) of a call, in which suppressed sets have the
+// members that the record of the call shows. Changes of sets by API calls are visible only in the audit record, and not
+// in the published segments generation.
 //
-// If a suppressed set was the reason for a denial, the user was in this set, and in no set that precedes it in the
-// policy. If the record gives a user another outcome, the user was in none of the sets that the policy suppressed for
-// the send. If the record does not show a user's membership in a set, the membership comes from the segments
-// generation. The replay may use another segments generation in place of the call's generation. recordedSets takes the
-// sets of this replacing generation unchanged. If the replacing generation lacks a set, recordedSets takes the set's
-// members from the record.
+// If a suppressed set was the reason for a denial, the user was in this set, and in no earlier set of the policy. If
+// the record shows another outcome for a user, the user was in no set that the policy suppressed for the send. If the
+// record does not show a user's membership in a set, the membership comes from the segments generation. The replay may
+// use another segments generation in place of the call's generation. In this case, recordedSets takes the sets of the
+// other generation unchanged. If the replacing generation lacks a set, recordedSets takes the set's members from the
+// record.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged
@@ -94,8 +94,8 @@ type recordedSet struct {
 	groups    []uint16     // by user
 }
 
-// Mark marks the given users who are in the set. The argument "users" of Mark must hold all users of the decision, in
-// the order of the decision.
+// The method Mark marks the given users who are in the set. The argument "users" of Mark must hold all users of the
+// decision, in the order of the decision.
 func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	in := make([]uint8, len(users))
 	if s.published != nil && slices.Contains(s.shown, unknown) {

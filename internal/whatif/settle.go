@@ -32,16 +32,15 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 }
 
 // The method "sends" reports whether the call, according to the record, sent the message to the user. If the record
-// calls the send a repetition, but no record has the first send, the repetition counts as the first send. A first send
-// without a record is older than the audit, or belongs to a call without a response.
+// says that the send is a repetition, but no record has the first send, the repetition counts as the first send. If no
+// record has the first send, the send is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
 // countSegment adds the outcome of a user to the counts by segment. If the replay uses the recorded counts by segment,
-// countSegment only corrects these counts, because the recorded counts do not distinguish repeated sends from first
-// sends.
+// countSegment only corrects them, because they do not distinguish repeated sends from first sends.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
 	replay := outcome == audit.Replayed && !sent
@@ -99,8 +98,8 @@ func one(yes bool) int {
 }
 
 // takeBack subtracts the recorded outcome of a user from the counts of the alternative policy, because the replay has
-// judged the user again. The argument "sent" of takeBack is true if the recorded outcome is a send, even if the record
-// calls the send a repetition.
+// judged the user again. The argument "sent" of takeBack is true if the replay counts the recorded outcome as a send. A
+// repetition whose first send has no record also counts as a send.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {

@@ -40,8 +40,8 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged returns sentences about recorded decisions that the replay could not judge. Decisions that the replay could
-// not judge are missing from the counts.
+// The function "unjudged" returns sentences about recorded decisions that the replay could not judge. Decisions that
+// the replay could not judge are missing from the counts.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
 		if n > 0 {
@@ -159,7 +159,7 @@ func number(n int64) string {
 	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// The function many formats a count together with its noun, in singular or plural.
+// The function "many" formats a count together with its noun, in singular or plural.
 func many(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -79,7 +79,7 @@ type campaignKey struct {
 // A pair holds the value of a number before and after the change of limits.
 type pair[T any] struct{ before, after T }
 
-// The type tallies holds the counts of decisions over all replayed calls.
+// The type "tallies" holds the counts of decisions over all replayed calls.
 type tallies struct {
 	first, last    capping.Instant // times of the first and the last replayed record
 	any            bool
@@ -125,7 +125,7 @@ func (t *tallies) note(err error) {
 // number of campaigns, a caller with a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
-// The constant others is the name of the row for all campaigns beyond maxCampaigns.
+// The constant "others" is the name of the row for all campaigns beyond maxCampaigns.
 const others = "(others)"
 
 func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {

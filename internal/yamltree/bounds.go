@@ -18,7 +18,7 @@ const (
 	maxSpelled = 100_000
 )
 
-// The constant marks lists the characters with which a token of YAML syntax can begin or end.
+// The constant "marks" lists the characters with which a token of YAML syntax can begin or end.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
 // checkMarks limits the number of YAML tokens, without running the scanner of the YAML library, by counting the
@@ -31,8 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. countMarks stops
-// as soon as the count is above the argument "most". A comment line counts as one mark.
+// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. The function
+// countMarks stops as soon as the count is above the argument "most". A comment line counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true

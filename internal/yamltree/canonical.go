@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Canonical returns a text of the YAML value that does not depend on comments, layout, quotes and anchors. The
-// argument "own" is a function that can remove a value, by returning "" and true, or replace the value by a text.
-// Canonical also removes a mapping or list if the function "own" has removed all of its elements.
+// The method Canonical returns a text of the YAML value that does not depend on comments, layout, quotes and anchors.
+// The argument "own" is a function that can remove a value, by returning "" and true, or replace the value by a text.
+// The method Canonical also removes a mapping or list if the function "own" has removed all of its elements.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text
@@ -95,7 +95,7 @@ func (v Value) flow() string {
 	}
 }
 
-// The function quoted returns a text in double quotes according to the rules of JSON, which are also valid in YAML.
+// The function "quoted" returns a text in double quotes according to the rules of JSON, which are also valid in YAML.
 func quoted(text string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)

@@ -9,14 +9,14 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Pairs calls the argument "each" (a function) for every key of a YAML mapping, in order, and reports whether the
-// value is a mapping. The keys of the mapping must be plain strings, and no key may occur twice.
+// The method Pairs calls the argument "each" (a function) for every key of a YAML mapping, in order, and reports
+// whether the value is a mapping. The keys of the mapping must be plain strings, and no key may occur twice.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
 
-// The method pairs calls the argument "merge" (a function) for the merge keys (<<) of a YAML mapping, and the argument
-// "each" for all other keys.
+// The method "pairs" calls the argument "merge" (a function) for the merge keys (<<) of a YAML mapping, and the
+// argument "each" for all other keys.
 func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -45,9 +45,9 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a YAML mapping with known keys. Fields differs from Object in two ways. If a key has no value, Fields
-// treats the key as absent. Fields also accepts merge keys (<<), which add values for keys that the mapping itself does
-// not set.
+// The method Fields reads a YAML mapping with known keys. The method Fields differs from Object in two ways. If a key
+// has no value, Fields treats the key as absent. The method Fields also accepts merge keys (<<), which add values for
+// keys that the mapping itself does not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {
@@ -70,15 +70,16 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	}
 }
 
-// Object reads a YAML mapping with known keys and returns the keys that were present. For a misspelt key, the result
-// also contains the correct key, so that one mistake causes only one error. For other unknown keys, the texts in the
-// argument "advice" follow the list of known keys.
+// The method Object reads a YAML mapping with known keys and returns the keys that were present. For a misspelt key,
+// the result also contains the correct key, so that one mistake causes only one error. For other unknown keys, the
+// texts in the argument "advice" follow the list of known keys.
 func (v Value) Object(fields map[string]Field, advice ...string) (given map[string]bool) {
 	return v.object(fields, func(string) string { return "" }, advice...)
 }
 
-// Top reads the outermost YAML mapping of a file like Object. For an unknown key, Top calls the argument "home" (a
-// function), which returns the path of the key in another mapping of the file, such as "server.listen", or "".
+// The method Top reads the outermost YAML mapping of a file like Object. For an unknown key, Top calls the argument
+// "home" (a function), which returns the path of the key in another mapping of the file, such as "server.listen", or
+// "".
 func (v Value) Top(fields map[string]Field, home func(key string) string) (given map[string]bool) {
 	return v.object(fields, home)
 }
@@ -108,7 +109,7 @@ func (v Value) object(fields map[string]Field, home func(string) string, advice 
 	return given
 }
 
-// Key reads one key of a YAML mapping that Object or Pairs has already checked.
+// The method Key reads one key of a YAML mapping that Object or Pairs has already checked.
 func (v Value) Key(wanted string, read Field) {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -127,7 +128,7 @@ func (v Value) Key(wanted string, read Field) {
 	}
 }
 
-// List calls the argument "each" (a function) for every element of a YAML list.
+// The method List calls the argument "each" (a function) for every element of a YAML list.
 func (v Value) List(each Field) {
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {
@@ -139,8 +140,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// The function unsplit corrects the effect of a bug in the YAML library's parser. In a list in brackets, the parser of
-// the YAML library reads the plain scalar "host:7000" as a mapping from "host" to 7000.
+// The function "unsplit" corrects the effect of a bug in the YAML library's parser. In a list in brackets, the parser
+// of the YAML library reads the plain scalar "host:7000" as a mapping from "host" to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
@@ -166,7 +167,7 @@ func suggestion(key string, known []string, advice ...string) string {
 	return strings.Join(append([]string{"; known are " + strings.Join(known, ", ")}, advice...), "; ")
 }
 
-// The function meant returns the known key that is similar to a misspelt key, or "" if there is no such key.
+// The function "meant" returns the known key that is similar to a misspelt key, or "" if there is no such key.
 func meant(key string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, key) || closeTo(k, key) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Fault is one error in a YAML document, with its position and path.
+// A Fault is one error in a YAML document, with its position and path.
 type Fault struct {
 	Line, Column int    // counted from 1; 0: the fault concerns the whole text
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
@@ -35,7 +35,7 @@ func (f *Fault) In(file string) string {
 	return file + ":" + f.Error()
 }
 
-// Faults lists all errors in a file.
+// The type Faults lists all errors in a file.
 type Faults struct {
 	File string
 	List []Fault
@@ -50,7 +50,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted sorts the faults f by line and column, and returns f.
+// The method Sorted sorts the faults f by line and column, and returns f.
 func (f *Faults) Sorted() *Faults {
 	slices.SortStableFunc(f.List, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -58,8 +58,8 @@ func (f *Faults) Sorted() *Faults {
 	return f
 }
 
-// Counted adds a first line with the number of faults to err, if err contains several faults. If err is a single
-// fault or an error of another type, Counted returns err unchanged.
+// The function Counted adds a first line with the number of faults to err, if err contains several faults. If err is a
+// single fault or an error of another type, Counted returns err unchanged.
 func Counted(err error) error {
 	var f *Faults
 	if !errors.As(err, &f) || len(f.List) < 2 {

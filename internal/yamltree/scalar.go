@@ -98,7 +98,7 @@ func (v Value) Int() (int64, bool) {
 	return 0, false
 }
 
-// Within returns a Field that reads a whole number from the argument "low" to the argument "high".
+// The function Within returns a Field that reads a whole number from the argument "low" to the argument "high".
 func Within(to *int, low, high int64) Field {
 	return func(v Value) {
 		i, ok := v.Int()

@@ -100,8 +100,8 @@ func clip(s string) string {
 	return s
 }
 
-// Position returns the line and column at which a YAML node begins. A mapping without braces begins at its first key,
-// although the token of its node is the first colon.
+// The function Position returns the line and column at which a YAML node begins. A mapping without braces begins at its
+// first key, although the token of its node is the first colon.
 func Position(node ast.Node) (line, column int) {
 	switch n := node.(type) {
 	case *ast.MappingNode:

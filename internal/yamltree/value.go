@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Value is a value of a YAML document, together with its position. If a value is unexpected, the methods of Value and
+// A Value is a value of a YAML document, together with its position. If a value is unexpected, the methods of Value and
 // the Fields of package yamltree record an error and leave the target variable unchanged. Because the methods record
 // errors and continue, one walk through a YAML document finds all errors.
 type Value struct {
@@ -19,18 +19,18 @@ type Value struct {
 	doc  *document
 }
 
-// Field is a function that reads a YAML value and stores the result in a variable. The caller passes the variable to
+// A Field is a function that reads a YAML value and stores the result in a variable. The caller passes the variable to
 // the function that makes the Field, such as Text or Int.
 type Field = func(Value)
 
-// The type document holds the data that all values of a YAML document share.
+// A document holds the data that all values of a YAML document share.
 type document struct {
 	faults  []Fault
 	anchors map[string]ast.Node
 }
 
-// Root returns the root of the only YAML document in the text. Root accepts repeated keys, because the later walk
-// through the values finds them together with other errors. The error is a *Fault.
+// Root returns the root of the only YAML document in the text. The function Root accepts repeated keys, because the
+// later walk through the values finds them together with other errors. The error is a *Fault.
 func Root(text []byte) (Value, error) {
 	root, err := Parse(text, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -48,8 +48,8 @@ func (v Value) Path() string { return v.path }
 // The method Absent returns a Value, with the given path, for a key that the document does not contain.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records an error at the value. The arguments of Fault are a format string and its values. The resulting text
-// contains the broken rule and the actual value.
+// The method Fault records an error at the position of the value. The arguments of Fault are a format string and its
+// values. The resulting text contains the broken rule and the actual value.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)
@@ -135,7 +135,7 @@ func (v Value) Describe() string {
 	}
 }
 
-// Leaves returns all scalars (texts, numbers and booleans) in the value, by their paths.
+// The method Leaves returns all scalars (texts, numbers and booleans) in the value, by their paths.
 func (v Value) Leaves() map[string]string {
 	leaves := map[string]string{}
 	v.leaves(leaves)

@@ -9,11 +9,11 @@ import (
 	"capper/client/api"
 )
 
-// The constant suppressed is the name of the set whose users receive no messages.
+// The constant "suppressed" is the name of the set whose users receive no messages.
 const suppressed = "opted-out"
 
-// The type known holds the limits and the users of segments and sets, as the service reports them. From these data, the
-// demo computes the expected results of a blast (large campaign).
+// The type "known" holds the limits and the users of segments and sets, as the service reports them. From these data,
+// the demo computes the expected results of a blast (large campaign).
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
@@ -41,7 +41,7 @@ func learn(ctx context.Context, service *client.Client) (*known, error) {
 	return k, err
 }
 
-// The type wanted holds the expected numbers of users whom a blast (large campaign) allows and denies.
+// The type "wanted" holds the expected numbers of users whom a blast (large campaign) allows and denies.
 type wanted struct {
 	segments          map[string]api.SegmentSummary
 	daily, suppressed int
@@ -75,7 +75,7 @@ func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int
 	return w
 }
 
-// The method implied returns the number of users of a segment who may, by the limits, receive an n-th message on the
+// The method "implied" returns the number of users of a segment who may, by the limits, receive an n-th message on the
 // same day.
 func (k *known) implied(segment string, users, n int) int {
 	list, ok := k.limits.Segments[segment]

@@ -18,10 +18,10 @@ import (
 // like a sender on a separate machine. All senders use the same service.
 const senders = 8
 
-// The constant together is the number of users in one batch. A sender sends to all users of a batch at the same time.
+// The constant "together" is the number of users in one batch. A sender sends to all users of a batch at the same time.
 const together = 50
 
-// The type sent is a number of sends that one sender made at one time.
+// The type "sent" is a number of sends that one sender made at one time.
 type sent struct {
 	at    time.Time
 	users int

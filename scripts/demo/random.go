@@ -16,15 +16,15 @@ import (
 	"capper/client"
 )
 
-// randomCalls is the number of parallel filter calls that the function random makes, and randomBatch is the number of
+// randomCalls is the number of parallel filter calls that the function "random" makes, and randomBatch is the number of
 // users in each call.
 const (
 	randomCalls = 4
 	randomBatch = 10_000
 )
 
-// The function random makes filter calls with the ids from a file, in random order and as strings, and prints the
-// number of decided users per second. If the ids are UUIDs, every second message has the ids in packed form.
+// The function "random" makes filter calls with the ids from a file, in random order and as strings. The function then
+// prints the number of decided users per second. If the ids are UUIDs, every second message has the ids in packed form.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {

@@ -56,7 +56,7 @@ type component struct {
 	Licenses []license `json:"licenses,omitempty"`
 }
 
-// The type hash is the hash of a Go module's files, as in go.sum.
+// A hash is the hash of a Go module's files, as in go.sum.
 type hash struct {
 	Algorithm string `json:"alg"`
 	Content   string `json:"content"`

@@ -43,11 +43,11 @@ const (
 	objectPrice   = 0.023 // for 1 GiB in S3
 )
 
-// The constant instances is the number of service instances in the assumed deployment: one instance in each of three
+// The constant "instances" is the number of service instances in the assumed deployment: one instance in each of three
 // availability zones, because a zone may fail.
 const instances = 3
 
-// The function loads returns the numbers of users and sends that docs/design/scale.md assumes, by name.
+// The function "loads" returns the numbers of users and sends that docs/design/scale.md assumes, by name.
 func loads() map[string]sizing.Load {
 	load := func(users int64, density, calls float64) sizing.Load {
 		return sizing.Load{Users: users, Density: density, Blast: 10_000_000, Within: 2 * time.Minute, Single: calls,
@@ -67,7 +67,7 @@ func report(out io.Writer) error {
 	return blasts(out)
 }
 
-// The function plans prints the machines, the memory and the costs for each assumed load.
+// The function "plans" prints the machines, the memory and the costs for each assumed load.
 func plans(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
@@ -84,7 +84,7 @@ func plans(out io.Writer) error {
 
 const gib = 1 << 30
 
-// The variable rows contains the rows of the printed table of resources.
+// The variable "rows" contains the rows of the printed table of resources.
 var rows = []struct {
 	name  string
 	value func(sizing.Load) string
@@ -142,8 +142,8 @@ func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
 
 func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
-// The function demo returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and the
-// campaign engine, on one machine. The argument "cores" is the machine's number of cores, and "recorded" is the
+// The function "demo" returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and
+// the campaign engine, on one machine. The argument "cores" is the machine's number of cores, and "recorded" is the
 // fraction of users whose sends are recorded.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
@@ -165,7 +165,7 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// The function deployed returns the deployment for the load with the given name, with a separate machine for each
+// The function "deployed" returns the deployment for the load with the given name, with a separate machine for each
 // process. The argument "open" is the number of parallel calls. The blast (large campaign) has 10 million random users,
 // so every decision reads a different Redis key.
 func deployed(name string, open int) System {
@@ -176,7 +176,7 @@ func deployed(name string, open int) System {
 		SingleWork: single}
 }
 
-// The function failing returns a copy of the system s with a failover: the Redis master with most users is down for
+// The function "failing" returns a copy of the system s with a failover: the Redis master with most users is down for
 // three seconds.
 func failing(s System) System {
 	s.Name += ", failover"
@@ -184,7 +184,7 @@ func failing(s System) System {
 	return s
 }
 
-// The function systems returns the deployments in docs/design/scale.md. For each blast (large campaign) of the demo,
+// The function "systems" returns the deployments in docs/design/scale.md. For each blast (large campaign) of the demo,
 // the number of cores is the number of available cores at the measurement.
 func systems() []System {
 	list := []System{
@@ -197,7 +197,7 @@ func systems() []System {
 	return list
 }
 
-// The function blasts simulates the blast (large campaign) on each system, and prints the results.
+// The function "blasts" simulates the blast (large campaign) on each system, and prints the results.
 func blasts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "blast\ttook\tusers/s\tcall\tslowest\tmaster\treplica\tinstance\tto replicas\tone user waits")
@@ -212,6 +212,6 @@ func blasts(out io.Writer) error {
 	return w.Flush()
 }
 
-// The constant replicated is the number of bytes that a Redis replica receives for a recorded send to a user with 5
+// The constant "replicated" is the number of bytes that a Redis replica receives for a recorded send to a user with 5
 // earlier sends: 12 × 6 + 64.5.
 const replicated = 136.5

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// System is a deployment of capper, together with a large campaign (the blast). The fields Engine, Service, Master and
-// Replica are seconds of processor time for one user.
+// A System is a deployment of capper, together with a large campaign (the blast). The fields Engine, Service, Master
+// and Replica are seconds of processor time for one user.
 type System struct {
 	Name string
 
@@ -57,8 +57,8 @@ const (
 	pipelined = 2 * 2048
 )
 
-// The type server is a process of the simulated system, with a queue of work. The process does the work in the order of
-// the queue.
+// A server is a process of the simulated system, with a queue of work. The process does the work in the order of the
+// queue.
 type server struct {
 	cores float64 // number of cores that it may use
 	queue []piece
@@ -72,8 +72,8 @@ type piece struct {
 	work float64
 }
 
-// The type call is a simulated API call. The call passes through the campaign engine, an instance, all Redis masters
-// and their replicas.
+// A call is a simulated API call. The call passes through the campaign engine, an instance, all Redis masters and their
+// replicas.
 type call struct {
 	users int
 	began time.Duration
@@ -91,8 +91,8 @@ const (
 	over
 )
 
-// The type simulation is the state of a simulated system during a blast (large campaign). In a simulation, time
-// advances in ticks (short steps).
+// A simulation is the state of a simulated system during a blast (large campaign). In a simulation, time advances in
+// ticks (short steps).
 type simulation struct {
 	System
 	now                       time.Duration
@@ -126,7 +126,7 @@ func servers(n int, cores float64) []*server {
 	return list
 }
 
-// The function fullest returns the fraction of all users on the Redis master with most users.
+// The function "fullest" returns the fraction of all users on the Redis master with most users.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
 // shareOf returns the fraction of all users on the Redis master i. The numbers of partitions of any two Redis masters
@@ -162,7 +162,7 @@ func (s *simulation) send() {
 	s.engine[0].queue = append(s.engine[0].queue, piece{c, float64(c.users) * s.Engine})
 }
 
-// The method work lets every simulated process work for one tick (short step). If the processes on a shared machine
+// The method "work" lets every simulated process work for one tick (short step). If the processes on a shared machine
 // need more processor time than the machine has, each process gets a fraction of its time.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
@@ -181,7 +181,7 @@ func (s *simulation) work() {
 	}
 }
 
-// The method copies returns the number of processes that the simulated server i represents. Each of the last Shards
+// The method "copies" returns the number of processes that the simulated server i represents. Each of the last Shards
 // servers represents all replicas of one Redis master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
@@ -190,7 +190,7 @@ func (s *simulation) copies(i, n int) float64 {
 	return 1
 }
 
-// The method waits returns the processor time, in seconds, for the work in the server's queue.
+// The method "waits" returns the processor time, in seconds, for the work in the server's queue.
 func (s *server) waits() (work float64) {
 	for _, p := range s.queue {
 		work += p.work
@@ -198,7 +198,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// The method wants returns the processor time, in seconds, that the server can use in one tick (short step).
+// The method "wants" returns the processor time, in seconds, that the server can use in one tick (short step).
 func (s *server) wants() float64 {
 	if s.down {
 		return 0

@@ -1,9 +1,9 @@
-// Command turns compares the processor time of two versions of capper for the same filter calls. Command turns sends
-// each filter call to one version after the other. The result is the time per user, for the users of a blast (large
-// campaign) and for random users: the time of the service (HTTP, decoding, segments, store) and the time of Redis. In
-// addition, a third service runs the new version with live changes of a set (changes by API calls) for 1 % of the
-// users. Each of the three services uses a separate Redis Cluster. Run command turns on an idle machine, from the root
-// of the repository:
+// Command turns compares the processor time of two versions of capper for the same filter calls. The command "turns"
+// sends each filter call to one version after the other. The result is the time per user, separately for the users of a
+// blast (large campaign) and for random users. The time consists of the time of the service (HTTP, decoding, segments,
+// store) and the time of Redis. In addition, a third service runs the new version with live changes of a set (changes
+// by API calls) for 1 % of the users. Each of the three services uses a separate Redis Cluster. Start the command
+// "turns" on an idle machine, in the root directory of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main

@@ -120,7 +120,7 @@ func isVersion(text string) bool {
 	})
 }
 
-// Instance holds the numbers of audit files and records that one service instance wrote, and the period.
+// An Instance holds the numbers of audit files and records that one service instance wrote, and the period.
 type Instance struct {
 	Name        string
 	Files       int

@@ -17,7 +17,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Entry is the index entry of a rolled (complete and uploaded) audit file, with the object key of the entry.
+// An Entry is the index entry of a rolled (complete and uploaded) audit file, with the object key of the entry.
 type Entry struct {
 	audit.Entry
 	IndexKey string

@@ -36,7 +36,7 @@ type CompactReport struct {
 // A compaction removes an audit file without an index entry if the file is older than the constant settle.
 const settle = time.Hour
 
-// The type run is the state of one compaction of an audit location.
+// A run is the state of one compaction of an audit location.
 type run struct {
 	at      objects.Location
 	archive *Archive
@@ -202,9 +202,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// The method leftovers removes audit files that no index entry names. An audit file without an index entry remains when
-// a compaction stops between two steps. The method keeps a file if no index entry has the file's number and the records
-// are not too old, because the file may be new.
+// The method "leftovers" removes audit files that no index entry names. An audit file without an index entry remains
+// when a compaction stops between two steps. The method keeps a file if no index entry has the file's number and the
+// records are not too old, because the file may be new.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

@@ -10,17 +10,17 @@ import (
 	"capper/internal/audit"
 )
 
-// The type notes is the list of the audit files of each instance that compactions have removed. This list tells `capper
-// audit verify` whether a compaction removed a missing audit file, or whether the file is lost.
+// The type "notes" lists, for each instance, the audit files that compactions have removed. From the notes, `capper
+// audit verify` knows whether a compaction removed a missing audit file, or whether the file is lost.
 type notes struct {
 	*run
 	known *Dropped
 }
 
 // The method begin stores the numbers of the audit files that the compaction will remove, before the compaction removes
-// the first file. Once begin has stored the numbers, `capper audit verify` treats every other missing audit file as
-// lost. The argument "entries" of the method begin must be sorted by instance and number. If no notes exist and the
-// first audit files of an instance are missing, the method assumes that an earlier version of capper removed these
+// the first file. After the method begin has stored the numbers, `capper audit verify` treats every other missing audit
+// file as lost. The argument "entries" of the method begin must be sorted by instance and number. If no notes exist and
+// the first audit files of an instance are missing, the method assumes that an earlier version of capper removed these
 // files.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
@@ -103,8 +103,8 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 // missing.
 const noteKept = 366 * 24 * time.Hour
 
-// The method end removes the note of an instance under two conditions: all audit files of the instance were removed,
-// and the last removal is longer ago than noteKept.
+// The method end removes the note of an instance whose audit files were all removed, if the last removal is longer ago
+// than noteKept.
 func (n *notes) end(ctx context.Context, entries []*Entry) (err error) {
 	left := map[string]bool{}
 	for _, e := range entries {

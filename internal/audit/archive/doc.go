@@ -14,9 +14,9 @@
 //
 // # Concurrent writers
 //
-// The archive lists the open audit files before the index of the complete files. If a writer completes an audit file
-// after the archive has listed the open files, the archive finds the file in the index. If the audit file of an index
-// entry does not exist, the archive reads the index entry again.
+// The archive lists the open audit files first, and the index of the complete files second. If a writer completes an
+// audit file after the archive has listed the open files, the archive finds the file in the index. If the audit file of
+// an index entry does not exist, the archive reads the index entry again.
 //
 // # Memory
 //
@@ -37,8 +37,8 @@
 // at least an hour old. Because a compaction keeps newer files, two simultaneous compactions do not remove each other's
 // files.
 //
-// Before a compaction removes audit files of an instance, it stores the numbers of these files (audit.Dropped), so that
-// `capper audit verify` can distinguish removed files from lost files. A compaction changes neither the sequence
-// numbers of audit records nor the numbers of audit files. A compaction removes the audit files of an instance in the
-// order of their numbers. A compaction does not change open audit files and files in a spool directory.
+// Before a compaction removes audit files of an instance, it stores the numbers of these files (audit.Dropped). With
+// these numbers, `capper audit verify` can distinguish removed files from lost files. A compaction changes neither the
+// sequence numbers of audit records nor the numbers of audit files. A compaction removes the audit files of an instance
+// in the order of their numbers. A compaction does not change open audit files and files in a spool directory.
 package archive

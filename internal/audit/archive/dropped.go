@@ -20,8 +20,8 @@ type Dropped struct {
 	of    map[string]audit.Dropped
 }
 
-// Through returns the highest number of an instance's audit files that a compaction removed, or 0 if no file was
-// removed.
+// The method Through returns the highest number of an instance's audit files that a compaction removed, or 0 if no file
+// was removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
 // The method All yields each instance together with the instance's audit files that compactions removed.

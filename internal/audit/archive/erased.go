@@ -103,7 +103,7 @@ func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	return ok && at < erased
 }
 
-// Latest returns the time of the latest erasure, or 0 if there is none.
+// The method Latest returns the time of the latest erasure, or 0 if there is none.
 func (e *Erased) Latest() (latest capping.Instant) {
 	for _, at := range e.at {
 		latest = max(latest, at)
@@ -181,7 +181,7 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 	return kept
 }
 
-// For at most this number of users (few), the archive checks each user separately for an erasure.
+// If a group has at most this number of users (few), the archive checks each user separately for an erasure.
 const few = 4096
 
 // The method "among" returns the given users whom readers must hide in the record of a call at the given instant.

@@ -37,7 +37,7 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 	return nil, fmt.Errorf("unknown export format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Name is a function that returns the text for a user in an export, for user ids that are not dense 32-bit numbers.
+// A Name is a function that returns the text for a user in an export, for user ids that are not dense 32-bit numbers.
 type Name func(user capping.UserID) string
 
 // ImageName returns the text for a user whose id is unknown. The text contains the id image (64-bit hash of the id) in
@@ -58,7 +58,7 @@ func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
 	return newTable(to, func(user capping.UserID) string { return name(user) }), nil
 }
 
-// Row is a row of an audit export: the outcome of one call for one user with a dense id (32-bit number).
+// A Row is a row of an audit export: the outcome of one call for one user with a dense id (32-bit number).
 type Row = row[int64]
 
 // NamedRow is a row of an audit export: the outcome of one call for one user, whose id is a text.
@@ -89,7 +89,7 @@ type row[ID int64 | string] struct {
 	RequestID string `json:"request_id,omitempty" parquet:"-"`
 }
 
-// milliseconds is the time layout of RFC 3339 with milliseconds.
+// The constant milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // RowOf returns the export row for all users of a group of an audit record, without the user id, which the caller

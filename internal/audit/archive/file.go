@@ -28,7 +28,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 // errNotAsIndexed reports that the SHA-256 of an audit file differs from the SHA-256 in its index entry.
 var errNotAsIndexed = errors.New("SHA-256 mismatch")
 
-// The type file is an audit file in memory, whose checksums were correct.
+// A file is an audit file in memory whose checksums were correct.
 type file struct {
 	key     string
 	raw     []byte
@@ -53,9 +53,9 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the audit file that an index entry names. If a compaction has rewritten the audit file, Bytes returns
-// the new file, and the result "now" is the index entry of the new file. If both the audit file and its index entry
-// were removed, the result "raw" is nil. The error of Bytes is a *FileError or the error of ctx.
+// The method Bytes reads the audit file that an index entry names. If a compaction has rewritten the audit file, Bytes
+// returns the new file, and the result "now" is the index entry of the new file. If both the audit file and its index
+// entry were removed, the result "raw" is nil. The error of Bytes is a *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -85,8 +85,8 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 // audit file long before a file has maxOpenBytes.
 const maxOpenBytes = 4 << 30
 
-// readOpen reads an audit file that its writer has not closed, up to the last complete record. readOpen returns nil if
-// the writer has closed and uploaded the file meanwhile.
+// readOpen reads an audit file that its writer has not closed, up to the last complete record. The method readOpen
+// returns nil if the writer has closed and uploaded the file meanwhile.
 func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	raw, err := a.at.Read(ctx, o.key, maxOpenBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -130,7 +130,7 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 }
 
 // tornIs returns nil for an error that reports the regular end of an audit file, or an incomplete frame (entry) at the
-// end of an open file. tornIs returns every other error unchanged.
+// end of an open file. The function tornIs returns every other error unchanged.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {
@@ -190,7 +190,7 @@ func (c *cursor) next() (*audit.Record, error) {
 	return heap.Pop(&c.held).(*audit.Record), nil
 }
 
-// The type records is a heap of audit records, sorted by time and then by position in the file.
+// The type "records" is a heap of audit records, sorted by time and then by position in the file.
 type records []*audit.Record
 
 func (r records) Len() int           { return len(r) }

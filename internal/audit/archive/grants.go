@@ -63,7 +63,7 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 	return list, nil
 }
 
-// The type held collects the users who have a send of the message, from the audit records that were read so far.
+// The type "held" collects the users who have a send of the message, from the audit records that were read so far.
 type held struct {
 	users, unknown bitmap.Set
 	images         map[capping.UserID]bool // used if ids are not dense; the value false means an unknown result

@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Query selects audit records. The zero value selects all records.
+// A Query selects audit records. The zero value selects all records.
 type Query struct {
 	Since, Until capping.Instant  // bounds of At (Until itself is outside); 0: no bound
 	Message      *capping.Message // nil: any

@@ -52,7 +52,7 @@ func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record,
 	}
 }
 
-// The type merge merges the records of several audit files in the order of time.
+// A merge merges the records of several audit files in the order of time.
 type merge struct {
 	ctx     context.Context
 	archive *Archive
@@ -64,7 +64,7 @@ type merge struct {
 	files   cursors
 }
 
-// The type fetched is an audit file, or the error that occurred when the archive read the file.
+// The type "fetched" is an audit file, or the error that occurred when the archive read the file.
 type fetched struct {
 	file *file
 	err  error
@@ -187,13 +187,13 @@ func (m *merge) enter(f *file) error {
 	return nil
 }
 
-// The type reading is an audit file in a merge, together with the file's next record.
+// A reading is an audit file in a merge, together with the file's next record.
 type reading struct {
 	*cursor
 	first *audit.Record
 }
 
-// The type cursors is a heap of audit files in a merge, sorted by the next records of the files.
+// The type "cursors" is a heap of audit files in a merge, sorted by the next records of the files.
 type cursors []*reading
 
 func (c cursors) Len() int           { return len(c) }

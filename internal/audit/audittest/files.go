@@ -28,15 +28,15 @@ func NewWriter(at objects.Location, n int) *Writer {
 	return &Writer{Instance: fmt.Sprintf("%016x", n), at: at, next: 1}
 }
 
-// Roll writes a complete audit file with the given frames (records), and its index entry, and returns the index
-// entry.
+// The method Roll writes a complete audit file with the given frames (records), and its index entry, and returns the
+// index entry.
 func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{})
 }
 
-// Die writes an audit file whose writer died. According to the end of the file, another process has closed the file at
-// the instant "closed".
+// The method Die writes an audit file whose writer died. The end of the file says that another process closed the file
+// at the instant "closed".
 func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})
@@ -60,7 +60,7 @@ func (w *Writer) put(t testing.TB, frames []audit.Frame, end audit.End) audit.En
 	return entry
 }
 
-// Open writes an audit file that its writer has not closed, and cuts off the last bytes of the file.
+// The method Open writes an audit file that its writer has not closed, and cuts off the last bytes of the file.
 func (w *Writer) Open(t testing.TB, cut int, frames ...audit.Frame) (key string) {
 	t.Helper()
 	raw, _ := w.encode(t, false, frames)
@@ -110,7 +110,7 @@ func Frames(records ...*audit.Record) (frames []audit.Frame) {
 	return frames
 }
 
-// Policy writes the policy of a configuration version to the audit location.
+// The function Policy writes the policy of a configuration version to the audit location.
 func Policy(t testing.TB, at objects.Location, version, yaml string) {
 	t.Helper()
 	require.NoError(t, at.Overwrite(t.Context(), audit.PolicyKey(version), audit.SealPolicy([]byte(yaml))))

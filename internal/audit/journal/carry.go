@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type carrier uploads the audit files of the carrier's journal, and the audit files of instances that have died.
+// A carrier uploads the audit files of the carrier's journal, and the audit files of instances that have died.
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
@@ -131,8 +131,8 @@ func (c *carrier) findDead() {
 	}
 }
 
-// The method adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller of the
-// method adopt must hold the lock of the room.
+// The method adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller must
+// hold the lock of the room.
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)
 	for _, name := range names {
@@ -163,17 +163,18 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// The method leave unlocks the spool directories that the carrier has taken over from dead instances. After leave,
-// another instance can take these directories over.
+// The method leave unlocks the spool directories that the carrier has taken over from dead instances. After this call,
+// another instance can take over these directories.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
 	}
 }
 
-// deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the records
-// that refer to the policies. For the spool directory to which this instance writes, the function "own" returns the
-// names of the complete audit files, and only these are uploaded. For the directory of a dead instance, "own" is nil.
+// deliverRoom uploads the audit files of a room (spool directory). The method deliverRoom uploads the policies before
+// the records that refer to the policies. For the spool directory to which this instance writes, the function "own"
+// returns the names of the complete audit files, and only these are uploaded. For the directory of a dead instance,
+// "own" is nil.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err

@@ -12,10 +12,10 @@
 // A room is the spool directory of one service instance. The instance keeps the directory locked while the instance
 // runs. If the audit location is a directory, the room (spool directory) lies below "open/", where readers see the
 // audit file that is being written. If the audit location is in S3, the room (spool directory) lies below Config.Spool.
-// The spool directory has the name of the instance. An instance takes over the spool directories that no process has
-// locked, at its start and whenever the instance begins a new audit file. If an instance has died, another instance
-// closes each of the dead instance's audit files after the file's last complete record, and uploads these files under
-// the dead instance's name.
+// The spool directory has the name of the instance. At its start, and whenever it begins a new audit file, an instance
+// takes over the spool directories that no process has locked. If an instance has died, another instance ends each of
+// its audit files after the last complete record. The other instance then uploads the files under the name of the dead
+// instance.
 //
 // # Guarantees
 //
@@ -26,10 +26,10 @@
 //     nothing.
 //   - The journal stores the policy of a configuration version, and every erasure, at the audit location before it
 //     stores later records.
-//   - Records that the journal cannot write wait: up to 64 MiB in memory, and up to Config.MaxWaiting bytes on the
-//     disk. If the limit in memory or the limit on the disk is reached, the journal drops further records. The journal
-//     stores the number and the time of the dropped records in the audit file, as a gap frame (entry about lost
-//     records).
+//   - Records that the journal cannot write or upload wait in memory (up to 64 MiB) and on the disk (up to
+//     Config.MaxWaiting bytes). If the limit in memory or the limit on the disk is reached, the journal drops further
+//     records. The journal stores the number and the time of the dropped records in the audit file, as a gap frame
+//     (entry about lost records).
 //
 // The journal does not compress audit files, because most of their bytes are bitmaps.
 package journal

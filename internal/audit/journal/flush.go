@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The type writer writes audit files to the journal's spool directory. After a failed write to an audit file, the
-// writer repeats the write at the same file position. Until the write succeeds, readers of the audit file see only the
-// records that reached the disk earlier.
+// A writer writes audit files to the journal's spool directory. After a failed write to an audit file, the writer
+// repeats the write at the same file position. Until the write succeeds, readers of the audit file see only the records
+// that reached the disk earlier.
 type writer struct {
 	room
 	file     *os.File
@@ -37,9 +37,9 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// The method flush writes the records on the tape (the queue of records in memory) to the disk. The caller asserts that
-// the tape contains all records that are older than the time "before". The zero time means "unknown". If the argument
-// "end" is true, the method flush also ends the audit file.
+// The method flush writes the records on the tape (the queue of records in memory) to the disk. The tape must contain
+// all records that are older than the time "before". The zero time means "unknown". If the argument "end" is true, the
+// method flush also ends the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()
@@ -62,7 +62,7 @@ func (j *Journal) flush(before time.Time, end bool) error {
 	}
 }
 
-// The method write appends the cut (the next piece of an audit file) to the file on the disk.
+// The method write appends the next piece of an audit file (the cut) to the file on the disk.
 func (j *Journal) write(w *writer) error {
 	if len(w.cut.bytes) == 0 && len(w.policies) == 0 {
 		return nil

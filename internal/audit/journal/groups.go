@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// The constant causes is the number of possible causes of a denial in one segment: one for each pair of a reason and a
-// rule.
+// The constant "causes" is the number of possible causes of a denial in one segment: one for each pair of a reason and
+// a rule.
 const causes = 4 << 8
 
 // These constants number the first bins (lists of users with the same outcome) of a sorter: one bin for each outcome
@@ -22,7 +22,6 @@ const (
 )
 
 // A sorter sorts the users of a call into bins for the audit record of the call: one bin for each outcome and reason.
-// The type sorters is a pool that reuses the memory of sorters.
 type sorter struct {
 	bins    []bin
 	used    int      // number of bins in use
@@ -44,7 +43,7 @@ type bin struct {
 	images []capping.UserID // used instead if ids are not dense
 }
 
-// add adds a user to the bin.
+// The method add adds a user to the bin.
 func (b *bin) add(user capping.UserID, wide bool) {
 	if wide {
 		b.images = append(b.images, user)
@@ -53,7 +52,7 @@ func (b *bin) add(user capping.UserID, wide bool) {
 	}
 }
 
-// The type sorters is a pool that keeps the memory of sorters for reuse.
+// The type "sorters" is a pool that keeps the memory of sorters for reuse.
 type sorters struct {
 	wide bool // set if ids are not dense
 	pool sync.Pool
@@ -67,7 +66,7 @@ func (p *sorters) take() *sorter {
 }
 
 // groupsOf divides the users of a filter call into groups by their outcome. The caller of groupsOf must encode the
-// returned groups, and only then return the sorter to the pool.
+// returned groups before it returns the sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
@@ -125,7 +124,7 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 }
 
 // The method "denied" returns the index of the bin for users who were denied for the same reason as the user with the
-// index i. The method stores the bin in the table, which makes the search for further users faster.
+// index i. The method stores the bin in a table, so that the search is faster for further users.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
@@ -167,7 +166,7 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// The method groups converts all bins with users (lists of users with the same outcome and reason) to groups of an
+// The method "groups" converts all bins with users (lists of users with the same outcome and reason) to groups of an
 // audit record.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
@@ -204,7 +203,8 @@ func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	s.encoded = g.SetSortedImages(images, s.encoded)
 }
 
-// The constant most is the maximum number of users in a call after which a sorter keeps its memory.
+// The pool keeps a sorter only if the memory of the sorter has space for at most this number (the constant "most") of
+// 32-bit ids.
 const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {

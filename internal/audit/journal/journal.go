@@ -135,9 +135,9 @@ func (j *Journal) Instance() string { return j.instance }
 // files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter writes the audit record of a filter call after the service has decided the call. Filter computes some fields
-// of the record r from the decisions; the caller of Filter sets all other fields. Filter returns at once; the caller
-// must not change the record r or the decisions d afterwards.
+// The method Filter writes the audit record of a filter call after the service has decided the call. The method Filter
+// computes some fields of the record r from the decisions; the caller of Filter sets all other fields. Filter returns
+// immediately; the caller must not change the record r or the decisions d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return
@@ -151,7 +151,7 @@ func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	})
 }
 
-// Release writes the audit record of a release (removal of recorded sends), with the result for each user.
+// The method Release writes the audit record of a release (removal of recorded sends), with the result for each user.
 func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []capping.Released) {
 	if j == nil || len(users) == 0 {
 		return
@@ -164,7 +164,8 @@ func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []cap
 	})
 }
 
-// Permits writes the audit record of a permit request. The caller of Permits sets all fields of the record r.
+// The method Permits writes the audit record of a permit request. The caller of Permits sets all fields of the record
+// r.
 func (j *Journal) Permits(r *audit.Record) {
 	if j == nil {
 		return
@@ -173,11 +174,11 @@ func (j *Journal) Permits(r *audit.Record) {
 	j.tape.append(r)
 }
 
-// Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
-// except Kind and Groups. The argument "added" of Change lists the users whom the call added to the set, and "removed"
-// the users whom the call removed. The argument "unavailable" of Change lists the users for whom the result is unknown.
-// Each list must be in strictly ascending order, and no user may be in two lists. Change returns at once; the caller
-// must not change the record r or the lists of users afterwards.
+// The method Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the
+// record r except Kind and Groups. The argument "added" of Change lists the users whom the call added to the set, and
+// "removed" the users whom the call removed. The argument "unavailable" of Change lists the users for whom the result
+// is unknown. Each list must be in strictly ascending order, and no user may be in two lists. The method Change returns
+// immediately; the caller must not change the record r or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return

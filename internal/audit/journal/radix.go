@@ -15,9 +15,9 @@ func ascending[ID ~uint32 | ~uint64](ids []ID) bool {
 // For at most fewIDs ids, a comparison sort is faster than the radix sort.
 const fewIDs = 200
 
-// sortIDs sorts user ids with a radix sort, by digits of 11 bits. sortIDs takes a few nanoseconds for each id: a tenth
-// of the time of a comparison sort. The argument "spare" of sortIDs is scratch memory. sortIDs returns scratch memory
-// for the next call.
+// sortIDs sorts user ids with a radix sort, by digits of 11 bits. The function sortIDs takes a few nanoseconds for each
+// id: a tenth of the time of a comparison sort. The argument "spare" of sortIDs is scratch memory. The function sortIDs
+// returns scratch memory for the next call.
 func sortIDs[ID ~uint32 | ~uint64](ids, spare []ID) []ID {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)

@@ -99,7 +99,7 @@ func (r *room) leave() {
 	r.lock = nil
 }
 
-// The method names lists the files of the spool directory whose names have the given extension.
+// The method "names" lists the files of the spool directory whose names have the given extension.
 func (r *room) names(extension string) (names []string, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {

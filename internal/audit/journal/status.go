@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// The type state holds the results of the latest flush (write to the disk) and of the latest upload of audit records.
+// A state holds the results of the latest flush (write to the disk) and of the latest upload of audit records.
 type state struct {
 	mu         sync.Mutex
 	flushedAt  time.Time // all earlier records are on the disk
@@ -78,7 +78,7 @@ func (j *Journal) Status() *api.AuditStatus {
 	return status
 }
 
-// The type metrics is a Prometheus collector that reads the status of the journal at each scrape.
+// The type "metrics" is a Prometheus collector that reads the status of the journal at each scrape.
 type metrics struct {
 	journal                                          *Journal
 	records, lost, waiting, files, flushed, uploaded *prometheus.Desc

@@ -35,8 +35,8 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// The method append adds a record to the tape (the queue of records in memory). If the tape is full, the method counts
-// the record as lost.
+// The method append adds a record to the tape (the queue of records in memory). If the tape is full, the method drops
+// the record, and counts it as lost.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -64,8 +64,8 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// The method full reports whether a record of the given size, in bytes, would exceed the limit of the tape (queue of
-// records in memory) or of the journal's disk space.
+// The method "full" reports whether a record of the given size in bytes would exceed the limit for the tape (queue of
+// records in memory) or for the disk space.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
@@ -104,7 +104,7 @@ func (t *tape) closeGap() {
 	}
 }
 
-// A cut is a piece of an audit file. The writer appends a cut to the file on the disk in one step.
+// A cut is a piece of an audit file, which the writer appends to the file on the disk in one step.
 type cut struct {
 	number uint64
 	bytes  []byte
@@ -112,7 +112,7 @@ type cut struct {
 }
 
 // The method take removes frames (file entries) from the tape (the queue of records in memory), for the next write to
-// the disk. If the argument "end" is true, or the audit file is older than the argument "roll", the removed frames end
+// the disk. If the argument "end" is true, or the audit file is older than the argument "roll", the method also ends
 // the file. The tape uses the memory of the argument "spare" for later audit records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
@@ -144,7 +144,7 @@ func (t *tape) written() {
 	t.since = t.clock()
 }
 
-// The type counts holds the numbers of waiting and lost records on the tape (the queue of records in memory), for the
+// The type "counts" holds the numbers of waiting and lost records on the tape (the queue of records in memory), for the
 // status of the audit.
 type counts struct {
 	records, lost uint64

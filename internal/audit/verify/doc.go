@@ -6,26 +6,25 @@
 // Every object of an audit location must belong to an audit, and every audit file and document must be complete. Verify
 // computes the index entry of each audit file from the file's bytes, and compares the computed entry with the stored
 // entry. The numbers of an instance's audit files must have no gaps. The sequence numbers of an instance's records must
-// also have no gaps. A missing file is a finding. If an instance recorded a loss of records, the loss is also a
-// finding.
+// also have no gaps. Verify reports a missing file, and a loss of records that an instance has recorded.
 //
 // # Sends
 //
 // To check limits, a simple model replays the sends of each user: the sends that capper allowed and that no call
-// released. If a limit in force certainly forbade a recorded send, the send is a finding. The audit contains the
+// released. If a limit in force certainly forbade a recorded send, verify reports the send. The audit contains the
 // beginning and the end of each call, and not the exact times of the sends. The model therefore reports a send only if
 // the limit forbade the send at every possible time. If the order of two calls is unknown, the model reports a send
-// only if the limit forbade the send for either order. The clocks of instances may differ within Record.Widening. The
-// model reports a send only if the limit forbade the send for every possible difference of the clocks.
+// only if the limit forbade the send for either order. The clocks of two instances may differ by up to Record.Widening.
+// The model reports a send only if the limit forbade the send for every possible difference of the clocks.
 //
-// Uncertain cases are no findings:
+// Verify does not report uncertain cases:
 //
 //   - a release may have removed the send; even the record of this release may be lost, because an instance died;
 //   - the retention may have removed the send from the log;
 //   - the segment of the user is unknown.
 //
-// If a call ignored the limits (Exempt), the sends of the call count towards the limits of later sends, but are no
-// findings.
+// If a call ignored the limits (Exempt), the sends of the call count towards the limits of later sends, but verify does
+// not report them.
 //
 // # The store
 //

@@ -10,9 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// The type doubts finds sends that may be missing in the store because of a release whose record was lost. If an
-// instance is killed, the records of the instance's last second are lost, and with them perhaps the record of a
-// release.
+// The type "doubts" finds sends that may be missing in the store because of a release whose record was lost. If an
+// instance is killed, the records of its last second are lost, and the record of a release may be one of them.
 type doubts struct {
 	*comparison
 	work *work // buffers of the last read
@@ -24,11 +23,11 @@ const mostMessages = 1000
 // The method settle shortens the list of missing sends: the method removes sends that may be missing because of a lost
 // release record.
 //
-// For each message, the store counts the released sends. Let n be the number of released sends of a message that the
-// store has counted and the audit does not contain. If at most n sends of the message are missing, the lost records of
-// these n releases explain all missing sends. If the store has no count for the message, lost audit records after the
-// send explain the missing send. If more sends are missing than crashed instances can have lost, lost records do not
-// explain the missing sends.
+// For each message, the store counts the released sends. If the store has counted n more released sends of a message
+// than the audit contains, the audit has lost the records of n releases. If at most n sends of the message are missing,
+// these lost records explain all missing sends. If the store has no count for the message, lost audit records after the
+// send explain the missing send. If more sends are missing than the lost records of crashed instances can explain,
+// verify reports the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -61,7 +60,7 @@ func (d *doubts) settle(ctx context.Context) error {
 	return nil
 }
 
-// The method hole reports whether audit records after the given send may be missing. The record of the send's release
+// The method "hole" reports whether audit records after the given send may be missing. The record of the send's release
 // may be one of the missing records.
 func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
@@ -86,8 +85,8 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 }
 
 // The method "known" returns the maximum number of released sends of the message according to the audit. The result
-// "bulk" of the method "known" is true if a call for the message was so large that the store counts the sends of the
-// message.
+// "bulk" of the method "known" is true if a call for the message had so many users that the store counts the sends of
+// the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

@@ -18,8 +18,8 @@ func (s *work) sameIDs(e *audit.Erasure) error {
 	return ids.Same(s.archive.IDs())
 }
 
-// The method "erasures" checks the documents that record erasures of users. A missing number of an erasure is no
-// finding, because the upload may be pending, or the service may have rejected the request.
+// The method "erasures" checks the documents that record erasures of users. Verify does not report a missing number of
+// an erasure, because the upload may be pending, or the service may have rejected the request.
 func (s *work) erasures(ctx context.Context, list []objects.Object) {
 	numbers := map[string][]uint64{}
 	for _, o := range list {

@@ -20,14 +20,14 @@ import (
 	"capper/internal/parallel"
 )
 
-// The type inventory groups the objects of an audit location by type.
+// An inventory groups the objects of an audit location by type.
 type inventory struct {
 	index, records, policies, erased, open []objects.Object
 }
 
-// readInventory lists the audit location and reports objects that do not belong to an audit. readInventory lists open
-// files first, and complete files before the index. If a writer completes a file during the listing, the file therefore
-// appears in at least one of the lists.
+// readInventory lists the audit location and reports objects that do not belong to an audit. The method readInventory
+// lists open files first, and complete files before the index. If a writer completes a file during the listing, the
+// file therefore appears in at least one of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *work) find(f Finding) {
 	s.report.find(f)
 }
 
-// The method files checks every object of the audit location, and counts the audit records.
+// The method "files" checks every object of the audit location, and counts the audit records.
 func (s *work) files(ctx context.Context) error {
 	inv, err := s.readInventory(ctx)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// The method miss notes a time span in which audit records may be missing. Verify needs the time spans with missing
+// The method "miss" notes a time span in which audit records may be missing. Verify needs the time spans with missing
 // records, because the missing record of a release may be the reason why a later send was allowed.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
@@ -280,7 +280,7 @@ func (s *work) miss(from, to capping.Instant) {
 	s.unsure = append(s.unsure, span{from - longestCall, to})
 }
 
-// milliseconds is the time layout of RFC 3339 with milliseconds.
+// The constant milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // The method record counts an audit record, when verify reads all files for the first time.

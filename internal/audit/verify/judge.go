@@ -36,7 +36,7 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 	}
 }
 
-// The type judge is the state of one goroutine that checks recorded sends against the limits.
+// A judge is the state of one goroutine that checks recorded sends against the limits.
 type judge struct {
 	*table
 	*work
@@ -66,9 +66,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 }
 
 // The method "after" returns the beginning of a period before the decision of the send s. Earlier sends in this period
-// certainly count towards the limit, even if the service decided the send s at the latest possible time. If the
-// earliest and the latest possible time of the send s lie in different calendar periods, nothing is certain. If nothing
-// is certain, the second result of the method "after" is false.
+// certainly count towards the limit, for every possible time of the decision. If the earliest and the latest possible
+// time of the send s lie in different calendar periods, nothing is certain. If nothing is certain, the second result of
+// the method "after" is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -94,8 +94,8 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// The method certain counts the sends that were certainly in the user's log, and reports whether their number was above
-// the maximum of the limit.
+// The method "certain" counts the sends that were certainly in the user's log, and reports whether their number was
+// above the maximum of the limit.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
 	together := append(j.scratch[:0], s)

@@ -44,7 +44,7 @@ func (s *work) open(ctx context.Context, key string, all *series) error {
 	return nil
 }
 
-// The function abandoned reports whether the writer of open audit files has died. If the writer has died, no process
+// The function "abandoned" reports whether the writer of open audit files has died. If the writer has died, no process
 // holds the lock file beside the audit files.
 func abandoned(lock string) bool {
 	f, err := os.Open(lock)

@@ -36,14 +36,14 @@ type pass struct {
 	zones   []uint16
 }
 
-// The type loaded is a segments generation (published version) that verify keeps in memory while it reads the audit
+// The type "loaded" is a segments generation (published version) that verify keeps in memory while it reads the audit
 // records.
 type loaded struct {
 	world    uint16
 	segments capping.Segments
 }
 
-// The type work is the state of one verification. The passes over the audit records share the state in the type work.
+// The type "work" is the state of one verification. The passes over the audit records share the state in the type work.
 type work struct {
 	archive   *archive.Archive
 	query     archive.Query
@@ -278,7 +278,7 @@ func (p *pass) call(r *audit.Record) call {
 }
 
 // The method world returns the index of a segments generation (published version) in verify's list, and loads the
-// generation if necessary. The generation name "" stands for an unknown generation.
+// generation if necessary. The generation name "" means that the generation is unknown.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -345,9 +345,9 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// The method memberships returns the codes of the segments and time zones of the users in one block, for at most
-// bitmap.BlockIDs users. The argument "numbers" of the method memberships is a function that returns the numbers of the
-// users in a segments generation (published version).
+// The method "memberships" returns the codes of the segments and time zones of the users in one block, for at most
+// bitmap.BlockIDs users. The argument "numbers" of the method "memberships" is a function that returns the numbers of
+// the users in a segments generation (published version).
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {

@@ -30,7 +30,7 @@ func Kinds() []string {
 	return []string{Damage, Missing, Unindexed, Stranger, Disagrees, Gap, Loss, NoPolicy, OverSend, NotInStore}
 }
 
-// Finding is one fault in the audit, or one send that a limit forbade.
+// A Finding is one fault in the audit, or one send that a limit forbade.
 type Finding struct {
 	Kind string `json:"kind"`
 	Key  string `json:"key,omitempty"` // the object
@@ -81,8 +81,8 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// The method "named" returns the user of a finding. If ids are not dense 32-bit numbers, the user of a finding has a
-// name.
+// The method "named" returns the user of a finding. If ids are not dense 32-bit numbers, a finding contains a name of
+// the user instead of a number.
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {
@@ -91,7 +91,7 @@ func (s *work) named(user capping.UserID) *User {
 	return u
 }
 
-// Report holds the numbers of checked objects, and lists the findings.
+// A Report holds the numbers of checked objects, and lists the findings.
 type Report struct {
 	Files    int   `json:"files"`
 	Open     int   `json:"open_files"`

@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// The constant never is an instant after every possible call.
+// The constant "never" is an instant that is later than every possible call.
 const never = capping.Never + 1
 
-// The type call holds the data of a recorded call that verify needs for the check of sends against limits.
+// A call holds the data of a recorded call that verify needs for the check of sends against limits.
 type call struct {
 	from, to capping.Instant // bounds of the timestamps that the call recorded
 	sequence uint64
@@ -46,7 +46,7 @@ type event struct {
 }
 
 // The function "happens" returns the effect of a call on the sends of the users in one group of the call's audit
-// record. If the call says nothing about the users' sends, the result "ok" is false.
+// record. If the outcome says nothing about the users' sends, the result "ok" is false.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -61,7 +61,7 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	return 0, false
 }
 
-// The type send is a recorded send of a user, with the data that verify needs for the check against limits.
+// A send is a recorded send of a user, with the data that verify needs for the check against limits.
 type send struct {
 	*call
 	segment uint8
@@ -88,8 +88,8 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway finds the sends that a release may have removed from the user's log. For each removed send, takeAway stores
-// the earliest possible time of the removal.
+// takeAway finds the sends that a release may have removed from the user's log. For each such send, takeAway stores the
+// earliest possible time of the removal.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -106,8 +106,8 @@ func takeAway(sends []send, c *call, what happening) {
 	}
 }
 
-// certainlyBefore reports whether the service recorded the call a before it decided the call b, for every possible
-// difference between the clocks of the two instances.
+// certainlyBefore reports whether the service recorded the call a before it decided the call b. The result is true only
+// if this holds for every possible difference between the clocks of the two instances.
 func certainlyBefore(a, b *call) bool {
 	slack := capping.Instant(0)
 	if a.instance != b.instance {
@@ -116,8 +116,8 @@ func certainlyBefore(a, b *call) bool {
 	return a.to+slack < b.from
 }
 
-// The type table holds the recorded calls that a pass of verify reads, with the policies and segments that decided
-// these calls.
+// A table holds the recorded calls that a pass of verify reads, with the policies and segments that decided these
+// calls.
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
@@ -131,7 +131,8 @@ type table struct {
 // A span is a time span in which audit records, such as records of releases, may be missing.
 type span struct{ from, to capping.Instant }
 
-// A call with a missing record may have begun before the latest recorded call, by at most longestCall milliseconds.
+// A call whose record is missing may have begun earlier than the latest recorded call, by at most longestCall
+// milliseconds.
 const longestCall = 5 * 60 * 1000
 
 // unsureSince reports whether the record of a release may be missing between a send and the time "until".
@@ -141,7 +142,7 @@ func (t *table) unsureSince(s *send, until capping.Instant) bool {
 
 type messageKey struct{ namespace, id string }
 
-// The type policy holds the limits of one configuration version, and the period in which the limits were in force.
+// A policy holds the limits of one configuration version, and the period in which the limits were in force.
 type policy struct {
 	version     string
 	policy      *capping.Policy // nil: unknown
@@ -149,8 +150,7 @@ type policy struct {
 	retention   capping.Instant
 }
 
-// The type world holds the data of one segments generation (published version) that verify needs: segments and time
-// zones of users.
+// A world holds the segments and time zones of users in one segments generation (published version).
 type world struct {
 	name  string
 	known bool
@@ -158,8 +158,8 @@ type world struct {
 	zones []*time.Location
 }
 
-// The type names gives each name (such as the name of an instance) a small number, so that a call can store the name in
-// two bytes.
+// The type "names" gives each name (such as the name of an instance) a small number, so that a call can store the name
+// in two bytes.
 type names struct {
 	list  []string
 	known map[string]uint16
@@ -210,7 +210,7 @@ func (t *table) location(s *send) (place *time.Location, ok bool) {
 	return w.zones[s.zone-1], true
 }
 
-// The type periods caches the calendar period of a limit for each quarter of an hour.
+// The type "periods" caches the calendar period of a limit for each quarter of an hour.
 type periods map[periodKey]capping.Rule
 
 type periodKey struct {

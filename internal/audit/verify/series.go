@@ -10,7 +10,7 @@ import (
 	"capper/internal/audit/archive"
 )
 
-// The type series holds the audit files of each instance. The numbers of an instance's files must have no gaps.
+// The type "series" holds the audit files of each instance. The numbers of an instance's files must have no gaps.
 type series struct {
 	rolled  map[string][]audit.Entry
 	open    map[string][]audit.Entry
@@ -33,8 +33,8 @@ func (s *series) replaced(h audit.Header) bool {
 		slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
 }
 
-// The method report reports the missing audit files of each instance: files between two existing files, and files
-// before the first existing file, unless a compaction removed them.
+// The method report reports the missing audit files of each instance, between two existing files or before the first
+// existing file. The method omits files that a compaction removed.
 func (s *series) report(to *Report) {
 	instances := maps.Clone(s.rolled)
 	maps.Copy(instances, s.open)
@@ -53,7 +53,7 @@ func (s *series) report(to *Report) {
 	}
 }
 
-// The method begins reports the audit files that are missing before the first existing file of an instance.
+// The method "begins" reports the audit files that are missing before the first existing file of an instance.
 func (s *series) begins(first *audit.Entry, to *Report) {
 	dropped := s.dropped.Through(first.Instance)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/share"
 )
 
-// Store holds the functions and settings with which package verify compares the store with the audit. Ask and Settle
+// A Store holds the functions and settings with which package verify compares the store with the audit. Ask and Settle
 // are required.
 type Store struct {
 	// The function Ask asks the store which users have a recorded send. Several goroutines call Ask at the same time.
@@ -34,7 +34,7 @@ type Store struct {
 	Missing func(m *MissingSend) error
 }
 
-// Question asks the store which of the given users have a send of a message on a channel.
+// A Question asks the store which of the given users have a send of a message on a channel.
 type Question struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
@@ -50,8 +50,8 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers lists users without the send in their logs. The logs of the users in a MissingUsers are in the same
-// partition of the store.
+// MissingUsers lists users whose logs in the store do not contain the send. The logs of the users in a MissingUsers are
+// in the same partition of the store.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
@@ -88,7 +88,7 @@ type StoreReport struct {
 	Places     []Place   `json:"places"`     // places where sends are missing
 }
 
-// Place is a location in the store, such as a Redis partition, in which sends are missing.
+// A Place is a location in the store, such as a Redis partition, in which sends are missing.
 type Place struct {
 	Place   string    `json:"place"`
 	Missing int64     `json:"missing"`
@@ -117,7 +117,7 @@ const (
 // longer configured.
 var ErrUnaskable = errors.New("store cannot be queried")
 
-// The type comparison compares the sends in the audit with the sends in the store.
+// A comparison compares the sends in the audit with the sends in the store.
 type comparison struct {
 	*Store
 	report  *StoreReport
@@ -133,8 +133,8 @@ type expectedSend struct {
 	unrecorded bool // only a repeated call shows the send
 }
 
-// The method begin computes, from the longest window of all policies, the time from which verify compares sends with
-// the store.
+// The method begin computes the earliest time of the sends that verify compares with the store. The earliest time
+// depends on the longest window of all policies.
 func (c *comparison) begin(ctx context.Context, w *work) error {
 	if c.Now == 0 {
 		c.Now = capping.InstantOf(time.Now())
@@ -182,8 +182,8 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 	}
 }
 
-// The function "displaced" reports whether newer sends on the same channel may have displaced the send with the index i
-// from a full log.
+// A user's log keeps a limited number of sends for each channel. The function "displaced" reports whether newer sends
+// may have displaced the send with the index i from a full log.
 func displaced(sends []send, i int) bool {
 	if len(sends) <= capping.LogBound {
 		return false
@@ -210,7 +210,7 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) erro
 	return err
 }
 
-// The type asking is a question to the store about expected sends.
+// The type "asking" is a question to the store about expected sends.
 type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
@@ -233,8 +233,8 @@ func (p *pass) questions(list []expectedSend) (questions []asking) {
 	return questions
 }
 
-// askAll asks the store the questions in parallel. askAll returns questions about the sends for which the store
-// returned no result.
+// askAll asks the store the questions in parallel. The method askAll returns questions about the sends for which the
+// store returned no result.
 func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -13,9 +13,9 @@ import (
 )
 
 // A send may have no record in the audit, because the instance that recorded the send was killed or dropped the record.
-// If a later call for the same message found the send in the store (audit.Replayed), the record of this later call
-// shows that the store must have the send. The time of the send is unknown, but it is before the later call. Verify
-// therefore does not check an unrecorded send against limits.
+// A later call for the same message may have found the send in the store (audit.Replayed). The record of this later
+// call then shows that the store must have the send. The time of the send is unknown, but it is before the later call.
+// Verify therefore does not check an unrecorded send against limits.
 
 // countRepeats counts the users of a group whose sends an earlier call had recorded, for each block of 65,536 ids.
 func (s *work) countRepeats(g *audit.Group) {
@@ -36,9 +36,9 @@ func (s *work) useRepeats() {
 	}
 }
 
-// unrecorded reports whether the event with the index i is the first that shows a send without a record in the audit.
-// An event that shows a send without a record repeats a call, and no event of the user records a send of the same
-// message on the same channel.
+// The method "unrecorded" reports whether the event with the index i is the first that shows a send without a record in
+// the audit. An event that shows an unrecorded send belongs to a repeated call, and no event of the user records a send
+// of the message on the same channel.
 func (t *table) unrecorded(events []event, i int) bool {
 	c := &t.calls[events[i].call]
 	for k, e := range events {
@@ -61,15 +61,15 @@ func recordedOnly(sends []send) []send {
 	return slices.DeleteFunc(slices.Clone(sends), func(s send) bool { return s.unrecorded })
 }
 
-// campaign is a message on a channel.
+// A campaign is a message on a channel.
 type campaign struct {
 	message capping.Message
 	channel capping.Channel
 }
 
-// takeUnrecorded removes the unrecorded sends (known only from a repeated call) from c.missing. takeUnrecorded returns
-// those of them that no filter call in the whole audit recorded. If an older call, from before the compared time,
-// recorded a send, the store may have dropped the send since then.
+// takeUnrecorded removes the unrecorded sends (known only from a repeated call) from c.missing. The method
+// takeUnrecorded returns those removed sends that no record of a filter call in the whole audit contains. If a call
+// before the compared period recorded a send, the store may have dropped the send since then.
 func (c *comparison) takeUnrecorded(ctx context.Context, w *work) ([]MissingSend, error) {
 	open := map[campaign][]MissingSend{}
 	c.missing = slices.DeleteFunc(c.missing, func(m MissingSend) bool {
@@ -97,7 +97,7 @@ func (c *comparison) takeUnrecorded(ctx context.Context, w *work) ([]MissingSend
 	return slices.Concat(slices.Collect(maps.Values(open))...), nil
 }
 
-// allows reports whether the call of the record has recorded a send to the user.
+// The function "allows" reports whether the call of the record has recorded a send to the user.
 func allows(r *audit.Record, user capping.UserID) bool {
 	return slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Outcome == audit.Allowed && g.Has(user) })
 }

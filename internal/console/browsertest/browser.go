@@ -37,7 +37,7 @@ func Start(t testing.TB) *Browser {
 }
 
 // The function find returns the path of the Chromium program. The function prefers the headless shell, which needs half
-// of the processor time, and then tries the program names of Debian, of other Linux distributions and of macOS.
+// of the processor time. The function then tries the program names of Debian, other Linux distributions and macOS.
 func find() (string, error) {
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser",
 		"google-chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium"} {

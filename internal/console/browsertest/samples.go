@@ -77,9 +77,9 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples makes the API calls of a day of campaigns, each call at its own time of the day. The calls in the sample day
-// include large campaigns, a retry, a release, an audience expression, previews and permits. During the sample day,
-// Samples also publishes a new segments generation.
+// The method Samples makes the API calls of a day of campaigns, each call at its own time of the day. The calls in the
+// sample day include large campaigns, a retry, a release, an audience expression, previews and permits. During the
+// sample day, Samples also publishes a new segments generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()
@@ -133,7 +133,7 @@ func (s *Service) at(before time.Duration, act func()) {
 	}
 }
 
-// The method every returns the number of minutes between two sample calls in the last hour of the sample day.
+// The method "every" returns the number of minutes between two sample calls in the last hour of the sample day.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2
@@ -141,8 +141,8 @@ func (s *Setup) every() int {
 	return 5
 }
 
-// The method joined publishes a segments generation (version) with more active users, and waits until the service uses
-// this generation.
+// The method "joined" publishes a segments generation (version) with more active users, and waits until the service
+// uses this generation.
 func (s *Service) joined() (generation string) {
 	s.t.Helper()
 	generation = s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
@@ -154,7 +154,7 @@ func (s *Service) joined() (generation string) {
 	return generation
 }
 
-// send makes a filter call that decides and records a message for users.
+// The method send makes a filter call that decides and records a message for users.
 func (s *Service) send(message, channel string, users []uint32) {
 	s.filter(&client.FilterRequest{MessageID: message, Channel: channel, Users: users})
 }
@@ -172,7 +172,7 @@ func (s *Service) release(message, channel string, users []uint32) {
 	require.NoError(s.t, err)
 }
 
-// The method permits requests some of the permits of one sample pacer, and all permits of another sample pacer.
+// The method "permits" requests some of the permits of one sample pacer, and all permits of another sample pacer.
 func (s *Service) permits() {
 	s.t.Helper()
 	for _, r := range []api.PermitsRequest{

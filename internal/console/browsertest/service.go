@@ -28,7 +28,7 @@ const (
 	Partner = "partner.s3cr3t-of-the-partner" // may read and send in a namespace of its own
 )
 
-// Setup contains the settings of a Service for a test.
+// A Setup contains the settings of a Service for a test.
 type Setup struct {
 	Keys    bool      // use the API keys above; false: everybody on this machine may make all calls
 	Audit   bool      // record all decisions in an audit
@@ -116,7 +116,7 @@ func (s *Service) Configure(keys ...string) {
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }
 
-// The method keys returns the configuration section with the API keys, without those keys that the arguments name.
+// The method "keys" returns the configuration section with the API keys, without those keys that the arguments name.
 func (s *Service) keys(without []string) string {
 	if !s.setup.Keys {
 		return ""

@@ -57,7 +57,7 @@ func (tab *Tab) Requests() []string {
 	return append([]string(nil), tab.watch.requests...)
 }
 
-// Screen is the size of a browser window in CSS pixels.
+// A Screen is the size of a browser window in CSS pixels.
 type Screen struct{ Width, Height int64 }
 
 // These variables are the screen sizes with which tests look at pages.
@@ -80,7 +80,7 @@ func (tab *Tab) In(zone string) {
 	require.NoError(tab.t, err)
 }
 
-// Dark switches the dark mode of the browser tab on or off, and disables animations.
+// The method Dark switches the dark mode of the browser tab on or off, and disables animations.
 func (tab *Tab) Dark(dark bool) {
 	tab.t.Helper()
 	scheme := "light"
@@ -111,8 +111,8 @@ func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(tab.t, chromedp.Do(ctx, steps...), "at "+tab.address())
 }
 
-// Open loads a page of the service in the tab, and waits until the page is loaded. The path may contain a query. Open
-// returns the HTTP status of the page after all redirects.
+// The method Open loads a page of the service in the tab, and waits until the page is loaded. The path may contain a
+// query. The method Open returns the HTTP status of the page after all redirects.
 func (tab *Tab) Open(path string) (status int) {
 	tab.t.Helper()
 	tab.do(chromedp.Navigate(tab.base.String() + path))
@@ -182,7 +182,7 @@ func (tab *Tab) Has(selector string) bool {
 	return Eval[bool](tab, "document.querySelector(%q) !== null", selector)
 }
 
-// Fill replaces the content of the form field that matches the CSS selector by a text.
+// The method Fill replaces the content of the form field that matches the CSS selector by a text.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
 	Eval[any](tab, "document.querySelector(%q).focus(), document.querySelector(%q).select()", selector, selector)
@@ -203,7 +203,7 @@ func (tab *Tab) Leave(act func()) {
 	tab.Wait("!document.documentElement.left && document.readyState === 'complete'")
 }
 
-// Press types keys, such as kb.Tab and kb.Enter, into the focused element of the page.
+// The method Press types keys, such as kb.Tab and kb.Enter, into the focused element of the page.
 func (tab *Tab) Press(keys string, options ...chromedp.KeyOption) {
 	tab.t.Helper()
 	tab.do(chromedp.KeyEvent(keys, options...))

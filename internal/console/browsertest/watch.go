@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// The type watch collects the forbidden actions of the pages in a browser tab, such as requests to other websites. Use
+// A watch collects the forbidden actions of the pages in a browser tab, such as requests to other websites. Use
 // newWatch to create a watch.
 type watch struct {
 	host string // only host to which pages may send requests
@@ -90,7 +90,7 @@ func arguments(args []*runtime.RemoteObject) (text string) {
 	return text
 }
 
-// The method found returns the forbidden actions that the watch has noted, and removes them from the watch.
+// The method "found" returns the forbidden actions that the watch has noted, and removes them from the watch.
 func (w *watch) found() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,14 +11,15 @@ import (
 	"strings"
 )
 
-// The variable own holds the files that all console pages share: the layout, the style sheet, the script and the icon.
+// The variable "own" holds the files that all console pages share: the layout, the style sheet, the script and the
+// icon.
 //
 //go:embed assets
 var own embed.FS
 
 const assetPath = Path + "/assets/"
 
-// The type asset is a file whose name in the URL contains a hash of its content, so that browsers may cache the file.
+// An asset is a file whose name in the URL contains a hash of its content, so that browsers may cache the file.
 type asset struct {
 	at    string
 	kind  string

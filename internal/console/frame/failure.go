@@ -8,7 +8,7 @@ import (
 	"capper/client"
 )
 
-// Refusal is an error with two texts for visitors: the problem and the remedy. A page shows these texts unchanged.
+// A Refusal is an error with two texts for visitors: the problem and the remedy. A page shows these texts unchanged.
 type Refusal struct {
 	Status int
 	What   string // the problem, in a sentence
@@ -19,8 +19,7 @@ func (r *Refusal) Error() string { return r.What }
 
 func refused(status int, what, do string) *Refusal { return &Refusal{status, what, do} }
 
-// The type notice is the data of a page, such as an error page, that shows only a message and the next step for the
-// visitor.
+// A notice is the data of a page, such as an error page, that shows only a message and the next step for the visitor.
 type notice struct {
 	What, Do string
 	Detail   string // error text of the API

@@ -29,7 +29,7 @@ type Config struct {
 	SecureCookies bool
 }
 
-// Frame serves the pages of the console.
+// A Frame serves the pages of the console.
 type Frame struct {
 	cfg      Config
 	client   *client.Client
@@ -201,8 +201,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	}, nil
 }
 
-// readForm reads a submitted form. readForm rejects a form of another website, and a form for whose token the function
-// "accepts" returns false.
+// readForm reads a submitted form. The method readForm rejects a form of another website, and a form for whose token
+// the function "accepts" returns false.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",

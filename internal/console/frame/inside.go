@@ -10,7 +10,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// The type inside is an HTTP transport that calls the handler of the API within the process.
+// The type "inside" is an HTTP transport that calls the handler of the API within the process.
 type inside struct{ handler http.Handler }
 
 // RoundTrip returns when the handler of the API has responded or when the context of the request ends.
@@ -36,7 +36,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 // The type visitor is the context key for the HTTP request of the visitor for whom a page calls the API.
 type visitor struct{}
 
-// The function visiting returns the context for API calls that a page makes on behalf of a visitor.
+// The function "visiting" returns the context for API calls that a page makes on behalf of a visitor.
 func visiting(r *http.Request, key string) context.Context {
 	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }
@@ -48,7 +48,7 @@ func newClient(handler http.Handler) (*client.Client, error) {
 		Attempts: 1})
 }
 
-// The type recorded is a response writer that stores the response in memory.
+// The type "recorded" is a response writer that stores the response in memory.
 type recorded struct {
 	header http.Header
 	status int

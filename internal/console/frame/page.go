@@ -36,7 +36,7 @@ type Page struct {
 	MaxForm int64
 }
 
-// Visit is one request of a visitor for a console page.
+// A Visit is one request of a visitor for a console page.
 type Visit struct {
 	*http.Request
 	API     *client.Client // client for API calls on behalf of the visitor; calls need Context
@@ -51,8 +51,8 @@ type Visit struct {
 // Context returns the context for API calls on behalf of the visitor.
 func (v *Visit) Context() context.Context { return v.ctx }
 
-// May reports whether the API key of the visitor has the given scope. Pages use May to show or hide elements. When
-// the visitor uses a page element that needs a scope, the API checks the scope itself.
+// The method May reports whether the API key of the visitor has the given scope. Pages use May to show or hide
+// elements. When the visitor uses a page element that needs a scope, the API checks the scope itself.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
 // MayOpen reports whether the visitor may see the campaigns of a namespace. If the visitor may not see a namespace,
@@ -62,16 +62,16 @@ func (v *Visit) MayOpen(namespace string) bool {
 	return own == "" || own == namespace
 }
 
-// Seal encrypts data for an address of the console. Every service instance that has the API key of the visitor can
-// decrypt the text that Seal returns, for any visitor with this key. Nobody without the visitor's API key can read or
-// create a text that Seal encrypts.
+// The method Seal encrypts data for an address of the console. Every service instance that has the API key of the
+// visitor can decrypt the text that Seal returns, for any visitor with this key. Nobody without the visitor's API key
+// can read or create a text that Seal encrypts.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
 // Open decrypts a text that Seal has created. If Seal did not create the text, or if the API key of the text no longer
 // exists, Open returns false.
 func (v *Visit) Open(text string) ([]byte, bool) { return v.sessions.openData(text) }
 
-// View is the content of a console page for one request.
+// A View is the content of a console page for one request.
 type View struct {
 	Title    string // heading, and title of the document
 	Question string // question that the page answers
@@ -106,7 +106,7 @@ type content struct {
 	at    string // address of the page with its parameters
 }
 
-// The type link is a link in the navigation of the console.
+// A link is a link in the navigation of the console.
 type link struct {
 	Name, To string
 	Here     bool
@@ -142,7 +142,7 @@ func (c *content) Token() string { return c.Visit.Session.Token }
 // Nav returns the links of the navigation, for the layout of the page.
 func (c *content) Nav() []link { return c.nav }
 
-// Live reports whether the page updates itself while it is visible.
+// The method Live reports whether the page updates itself while it is visible.
 func (c *content) Live() bool { return c.page.Live }
 
 // SignedIn returns the id of the visitor's API key. If no API keys are configured, SignedIn returns "".
@@ -154,7 +154,7 @@ func (c *content) Now() time.Time { return c.Visit.Now }
 // Address returns the address of the page, which visitors can reload or send to colleagues.
 func (c *content) Address() string { return c.at }
 
-// When returns a time relative to the time of the visit, with the exact time as a tooltip.
+// The method When returns a time relative to the time of the visit, with the exact time as a tooltip.
 func (c *content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
 
 // SignIn returns the data of the sign-in page, for its template. For other pages, SignIn returns nil.

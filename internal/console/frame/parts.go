@@ -26,8 +26,8 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	_, _ = w.Write(out.Bytes()) // a write error means that the client has disconnected
 }
 
-// The constant drawn is the content security policy of responses with a chart. A browser can open a chart as a separate
-// document; this document needs only its own style sheet.
+// The constant "drawn" is the content security policy of responses with a chart. A browser can open a chart as a
+// separate document; this document needs only its own style sheet.
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 // The method draw responds to a visitor with a chart of the console page as SVG.
@@ -58,10 +58,10 @@ const pictureStep = 10
 // Title returns the caption of the chart. If the chart has no caption, Title returns the description of the chart.
 func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
-// At returns the address of the chart for light mode.
+// The method At returns the address of the chart for light mode.
 func (p *Picture) At() string { return p.at("light", "") }
 
-// Dark returns the address of the chart for dark mode.
+// The method Dark returns the address of the chart for dark mode.
 func (p *Picture) Dark() string { return p.at("dark", "") }
 
 // Phone returns the address of the chart for phones in light mode.

@@ -18,17 +18,17 @@ import (
 // The constant lifetime is the duration of a session, for which a visitor stays signed in.
 const lifetime = 8 * time.Hour
 
-// name is the name of the session cookie, and Path is the URL path below which browsers send the cookie.
+// The constant name is the name of the session cookie, and Path is the URL path below which browsers send the cookie.
 const (
 	name = "capper_console"
 	Path = "/console"
 )
 
-// The constant purpose is an input of the secrets for session cookies, so that these secrets differ from the secrets
-// for other purposes.
+// The constant purpose is an input when the console derives the secrets for session cookies, so that these secrets
+// differ from the secrets for other purposes.
 const purpose = "capper console session 1"
 
-// Session identifies a visitor who has signed in to the console.
+// A Session identifies a visitor who has signed in to the console.
 type Session struct {
 	Key  string    // id of the API key; "": no keys are configured
 	Ends time.Time // zero: never
@@ -36,7 +36,7 @@ type Session struct {
 	Token string
 }
 
-// The type sessions creates and reads the session cookies of visitors.
+// The type "sessions" creates and reads the session cookies of visitors.
 type sessions struct {
 	access func() *gate.Control
 	clock  func() time.Time
@@ -88,13 +88,13 @@ func (s *sessions) Of(r *http.Request) (Session, bool) {
 	return Session{}, false
 }
 
-// Accepts reports whether a form with the given token belongs to the visitor's session.
+// The method Accepts reports whether a form with the given token belongs to the visitor's session.
 func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
 
-// seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the visitor's API
-// key, so that nobody can replace the id in the cookie by another id.
+// The function seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the
+// visitor's API key, so that nobody can replace the id in the cookie by another id.
 func seal(secret [sha256.Size]byte, key string, ends time.Time) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix()))
 	return base64.RawURLEncoding.EncodeToString(sealed(secret).Seal(nil, nil, plain, []byte(key)))
@@ -112,7 +112,7 @@ func unseal(secret [sha256.Size]byte, key, value string) (ends time.Time, ok boo
 	return time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true
 }
 
-// The function sealed returns the cipher AES-256-GCM with the given secret and random nonces.
+// The function "sealed" returns the cipher AES-256-GCM with the given secret and random nonces.
 func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {

@@ -70,11 +70,11 @@ func Time(at time.Time) Cell {
 // Clock returns a table cell that shows a time as date and time of day, for times in the future.
 func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 
-// Link returns a table cell with a link to an address of the console.
+// The function Link returns a table cell with a link to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// Titled returns a table cell with a link whose text is a title and an id. If the message has no title, the text of
-// the link is only the id. The CSV export contains the id alone.
+// The function Titled returns a table cell with a link whose text is a title and an id. If the message has no title,
+// the text of the link is only the id. The CSV export contains the id alone.
 func Titled(title, id, to string) Cell {
 	if title == "" {
 		return Link(id, to)
@@ -82,7 +82,8 @@ func Titled(title, id, to string) Cell {
 	return Cell{Text: title, To: to, Note: id, id: id}
 }
 
-// With returns a copy of the table cell with a note, which the page shows as smaller text after the cell's text.
+// The method With returns a copy of the table cell with a note, which the page shows as smaller text after the cell's
+// text.
 func (c Cell) With(note string) Cell {
 	c.Note = note
 	return c
@@ -91,13 +92,13 @@ func (c Cell) With(note string) Cell {
 // CSV returns the address of the table's CSV export.
 func (t *Table) CSV() string { return t.page.with("format", "csv", "table", t.Name) }
 
-// When formats a time relative to the time of the visit, as HTML.
+// The method When formats a time relative to the time of the visit, as HTML.
 func (t *Table) When(at time.Time) template.HTML { return t.page.When(at) }
 
 // Mark returns the id of the table's HTML element.
 func (t *Table) Mark() string { return "table-" + t.Name }
 
-// write writes the table as CSV according to RFC 4180.
+// The method write writes the table as CSV according to RFC 4180.
 func (t *Table) write(to io.Writer) error {
 	w := csv.NewWriter(to)
 	w.UseCRLF = true
@@ -127,7 +128,8 @@ func (c Cell) exported() string {
 	return harmless(cmp.Or(c.id, c.Text))
 }
 
-// The function harmless adds a prefix to a text that a spreadsheet would interpret as a formula (OWASP, CSV Injection).
+// The function "harmless" adds a prefix to a text that a spreadsheet would interpret as a formula (OWASP, CSV
+// Injection).
 func harmless(text string) string {
 	if strings.IndexAny(strings.TrimLeft(text, " "), "=+-@\t\r＝＋－＠") == 0 {
 		return "'" + text
@@ -149,14 +151,14 @@ func (c *content) with(pairs ...string) string {
 	return at.String()
 }
 
-// The type shown is a table cell in the form that the templates need.
+// The type "shown" is a table cell in the form that the templates need.
 type shown struct {
 	Cell
 	When template.HTML // "": the cell is not a time
 }
 
-// Show converts a table cell to the form that the templates need. Show formats times relative to the time of the
-// visit.
+// The method Show converts a table cell to the form that the templates need. The method Show formats times relative to
+// the time of the visit.
 func (t *Table) Show(cell Cell) shown {
 	if cell.At.IsZero() {
 		return shown{Cell: cell}
@@ -167,8 +169,7 @@ func (t *Table) Show(cell Cell) shown {
 	return shown{cell, t.page.When(cell.At)}
 }
 
-// longName is a number of characters. If the name of a row has a word of at least this length, narrow screens may show
-// the name shortened.
+// If the name of a row has a word of at least longName characters, narrow screens may show the name shortened.
 const longName = 18
 
 // The method Cut reports whether narrow screens may show the name of a row shortened. The page lets visitors focus a

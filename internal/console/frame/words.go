@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// The function functions returns the functions that the templates of console pages can call.
+// The function "functions" returns the functions that the templates of console pages can call.
 func functions(asset func(string) string) template.FuncMap {
 	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List,
 		"clock": clock, "legible": legible}
@@ -19,7 +19,7 @@ func functions(asset func(string) string) template.FuncMap {
 // The function number formats a whole number with commas as thousands separators.
 func number(n int64) string { return grouped(strconv.FormatInt(n, 10)) }
 
-// The function grouped adds commas as thousands separators to a decimal number.
+// The function "grouped" adds commas as thousands separators to a decimal number.
 func grouped(text string) string {
 	sign := ""
 	if strings.HasPrefix(text, "-") {
@@ -49,14 +49,14 @@ func PerSecond(rate float64) string {
 	return strconv.FormatFloat(rate, 'g', 2, 64)
 }
 
-// The variable units lists the units of durations, beginning with the longest.
+// The variable "units" lists the units of durations, beginning with the longest.
 var units = []struct {
 	length time.Duration
 	name   string
 }{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
 
-// Span formats a duration in words, for example "24 hours", "1 day and 6 hours". Span formats a duration below one
-// second in milliseconds.
+// The function Span formats a duration in words, for example "24 hours", "1 day and 6 hours". The function Span formats
+// a duration below one second in milliseconds.
 func Span(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -82,7 +82,7 @@ func some(n int64, what string) string {
 	return number(n) + " " + what + "s"
 }
 
-// The function roughly formats a duration as a whole number of the largest unit that fits, such as "3 hours".
+// The function "roughly" formats a duration as a whole number of the largest unit that fits, such as "3 hours".
 func roughly(d time.Duration) string {
 	for _, unit := range units {
 		if n := d / unit.length; n > 0 {
@@ -92,7 +92,7 @@ func roughly(d time.Duration) string {
 	return ""
 }
 
-// Relative formats a time in words, relative to the current time.
+// The function Relative formats a time in words, relative to the current time.
 func Relative(now, at time.Time) string {
 	switch text := roughly(at.Sub(now).Abs()); {
 	case at.IsZero():
@@ -106,8 +106,8 @@ func Relative(now, at time.Time) string {
 	}
 }
 
-// The function when formats a time in words, relative to the current time, as HTML. The exact time is visible on hover
-// and on focus, and in screen readers.
+// The function "when" formats a time in words, relative to the current time, as HTML. The exact time is visible on
+// hover and on focus, and in screen readers.
 func when(now, at time.Time) template.HTML {
 	if at.IsZero() {
 		return "never"
@@ -125,7 +125,7 @@ func clock(at time.Time) template.HTML {
 		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
 }
 
-// The function legible replaces invisible characters, and characters that reverse the direction of text, by visible
+// The function "legible" replaces invisible characters, and characters that reverse the direction of text, by visible
 // marks. If a text consists only of blanks, legible() replaces the blanks, too.
 func legible(text string) string {
 	blank := strings.TrimSpace(text) == ""
@@ -151,7 +151,7 @@ func hidden(r rune) bool {
 		r == unicode.ReplacementChar
 }
 
-// List joins words to an enumeration, for example "push, email and sms".
+// The function List joins words to an enumeration, for example "push, email and sms".
 func List(words []string) string {
 	switch n := len(words); n {
 	case 0:

@@ -12,14 +12,14 @@ type Dashboard struct {
 	Rows                    []Row
 }
 
-// Row is a row of a Grafana dashboard. The title of a row is a question, and the panels of the row answer this
+// A Row is a row of a Grafana dashboard. The title of a row is a question, and the panels of the row answer this
 // question.
 type Row struct {
 	Question string
 	Panels   []Panel
 }
 
-// Panel is a graph or a number on a Grafana dashboard, computed by one or more Prometheus queries.
+// A Panel is a graph or a number on a Grafana dashboard, computed by one or more Prometheus queries.
 type Panel struct {
 	Title, Description string
 	Kind               string  // timeseries (the default) or stat
@@ -31,7 +31,7 @@ type Panel struct {
 	Queries            []Query
 }
 
-// Query is a PromQL expression together with the legend of its graph. In the PromQL expression, "SELECTED" is a
+// A Query is a PromQL expression together with the legend of its graph. In the PromQL expression, "SELECTED" is a
 // placeholder for the selected jobs and instances, and "JOB" for the selected jobs.
 type Query struct{ Expr, Legend string }
 
@@ -55,7 +55,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// The function restarts returns a dashboard annotation that marks the starts of service instances.
+// The function "restarts" returns a dashboard annotation that marks the starts of service instances.
 func restarts() object {
 	return object{
 		"name": "Starts", "enable": true, "hide": false, "iconColor": "blue", "datasource": source,
@@ -90,7 +90,7 @@ const (
 	statHeight  = 4
 )
 
-// The method panels returns the panels of all dashboard rows with their positions, from left to right and from top to
+// The method "panels" returns the panels of all dashboard rows with their positions, from left to right and from top to
 // bottom.
 func (d *Dashboard) panels() (list []object) {
 	y := 0
@@ -138,7 +138,7 @@ func (p *Panel) json(id int, place object) object {
 	}
 }
 
-// The method steps returns the thresholds of a panel: Grafana draws bad values in red.
+// The method "steps" returns the thresholds of a panel: Grafana draws bad values in red.
 func (p *Panel) steps() []object {
 	below, above := "green", "red"
 	if p.RedBelow {

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The type schema is a JSON schema, or a part of a JSON schema.
+// A schema is a JSON schema, or a part of a JSON schema.
 type schema = map[string]any
 
 // WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The schema
@@ -46,8 +46,8 @@ func WriteKubernetes(swagger, dir string) error {
 	return nil
 }
 
-// The function mend makes a definition in Kubernetes' API description reject unknown fields. The function also corrects
-// types that the description has only in prose, such as "a number or a text".
+// The function "mend" makes a definition in Kubernetes' API description reject unknown fields. The function also
+// corrects types that the description has only in prose, such as "a number or a text".
 func mend(name string, definition schema) {
 	switch {
 	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
@@ -71,7 +71,7 @@ func gather(all map[string]schema, name string, used map[string]schema) {
 	}
 }
 
-// The function references returns the names of the schema definitions to which a schema refers.
+// The function "references" returns the names of the schema definitions to which a schema refers.
 func references(of any) (names []string) {
 	switch value := of.(type) {
 	case schema:
@@ -89,7 +89,7 @@ func references(of any) (names []string) {
 	return names
 }
 
-// The function restrict makes every object in a schema reject fields that the schema does not describe.
+// The function "restrict" makes every object in a schema reject fields that the schema does not describe.
 func restrict(s any) {
 	object, ok := s.(schema)
 	if !ok {

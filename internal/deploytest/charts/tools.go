@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Root returns the root folder of the repository. Root needs a working directory in the folder of this package, and Go
-// runs the tests there.
+// Root returns the root folder of the repository. The function Root needs a working directory in the folder of this
+// package, and Go runs the tests there.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -23,7 +23,7 @@ func Root() string {
 // Chart returns the folder of the Helm chart.
 func Chart() string { return filepath.Join(Root(), "deploy", "helm", "capper") }
 
-// Tools holds the paths of the programs and schemas that the tests of the chart use.
+// The type Tools holds the paths of the programs and schemas that the tests of the chart use.
 type Tools struct {
 	Render      string // renders a chart like helm template; arguments: FOLDER VALUES…
 	Kubeconform string
@@ -73,8 +73,8 @@ func (t *Tools) convert(kubernetes, operator string) error {
 	return nil
 }
 
-// The method command returns a run of a program with a heap that the garbage collector leaves alone. Each run is short,
-// and would otherwise spend a good part of its time on garbage.
+// The method command prepares a run of a program with few garbage collections. Each run is short, and garbage
+// collections would take a large part of its time.
 func (t *Tools) command(program string, args ...string) *exec.Cmd {
 	run := exec.Command(program, args...)
 	run.Env = append(os.Environ(), "GOGC=1000")
@@ -94,7 +94,7 @@ func (t *Tools) Validate(objects []byte) error {
 	return nil
 }
 
-// Explained returns the error of a program together with the program's output on standard error.
+// The function Explained returns the error of a program together with the program's output on standard error.
 func Explained(program string, err error) error {
 	if exit, ok := err.(*exec.ExitError); ok {
 		return fmt.Errorf("%s: %w\n%s", program, err, exit.Stderr)

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// Root returns the root folder of the repository. Root needs a working directory in the folder of this package, and Go
-// runs the tests there.
+// Root returns the root folder of the repository. The function Root needs a working directory in the folder of this
+// package, and Go runs the tests there.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Proxy starts an HTTP proxy in front of the S3 test server and returns the proxy's URL. The function in the argument
-// "wrap" wraps the proxy's handler, so that tests can simulate a slow or broken network. The proxy keeps the host name
-// of each S3 request, so that the signature of the request stays valid.
+// The function Proxy starts an HTTP proxy in front of the S3 test server and returns the proxy's URL. The function in
+// the argument "wrap" wraps the proxy's handler, so that tests can simulate a slow or broken network. The proxy keeps
+// the host name of each S3 request, so that the signature of the request stays valid.
 func Proxy(t testing.TB, wrap func(server http.Handler) http.Handler) string {
 	t.Helper()
 	server, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))

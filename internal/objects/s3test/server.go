@@ -96,7 +96,7 @@ func Client() *s3.Client {
 	})
 }
 
-// Bucket creates a bucket with a unique name on the S3 test server and returns the name.
+// The function Bucket creates a bucket with a unique name on the S3 test server and returns the name.
 func Bucket(t testing.TB) string {
 	t.Helper()
 	name, err := NewBucket(t.Context())

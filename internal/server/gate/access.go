@@ -18,7 +18,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Control checks API calls against the Rules: the API keys and the rates of clients. A Control is safe for concurrent
+// A Control checks API calls against the Rules: the API keys and the rates of clients. A Control is safe for concurrent
 // use.
 type Control struct {
 	rules Rules
@@ -124,13 +124,13 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	return key.with(scopes)
 }
 
-// The type inside is the context key for the API key of a signed-in visitor. For a visitor who has signed in, the
+// The type "inside" is the context key for the API key of a signed-in visitor. For a visitor who has signed in, the
 // console makes API calls within the process.
 type inside struct{}
 
-// Inside returns a context for an API call that the console makes within the process for a visitor. The argument "key"
-// is the id of the API key with which the visitor signed in, or "" if no keys are configured. The context of a request
-// over the network contains no id of an API key.
+// The function Inside returns a context for an API call that the console makes within the process for a visitor. The
+// argument "key" is the id of the API key with which the visitor signed in, or "" if no keys are configured. The
+// context of a request over the network contains no id of an API key.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
@@ -153,9 +153,9 @@ func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	return key.with(scopes)
 }
 
-// Seal derives a secret from each API key for the given purpose. The returned map contains the secret of each API key
-// under the id of the key. A new API key has a new secret. All service instances derive equal secrets from an API key,
-// so that sessions are valid at every instance.
+// The method Seal derives a secret from each API key for the given purpose. The returned map contains the secret of
+// each API key under the id of the key. A new API key has a new secret. All service instances derive equal secrets from
+// an API key, so that sessions are valid at every instance.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {
@@ -166,7 +166,8 @@ func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	return secrets
 }
 
-// May reports whether the API key with the given id has the scope. If no API keys are configured, May returns true.
+// The method May reports whether the API key with the given id has the scope. If no API keys are configured, May
+// returns true.
 func (c *Control) May(id string, scope Scope) bool {
 	key := c.byID[id]
 	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
@@ -225,7 +226,7 @@ func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// The function known returns the key id of a refused API key for the log, if the key id is configured. Logs must not
+// The function "known" returns the key id of a refused API key for the log, if the key id is configured. Logs must not
 // contain any other part of a refused API key, because a caller may have invented the text or sent it by mistake.
 func known(key *liveKey) Caller {
 	if key == nil {
@@ -234,7 +235,7 @@ func known(key *liveKey) Caller {
 	return Caller{Key: key.ID}
 }
 
-// The function quoted returns the scopes as text, such as "read" or "lists".
+// The function "quoted" returns the scopes as text, such as "read" or "lists".
 func quoted(scopes []Scope) string {
 	texts := make([]string, len(scopes))
 	for i, scope := range scopes {

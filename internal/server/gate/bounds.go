@@ -50,8 +50,8 @@ func (b Bounds) WithDefaults() Bounds {
 	return b
 }
 
-// usersPerTimeout is a number of users: for each such number of users, the time limit of a store call grows by one
-// CallTimeout. If CallTimeout is 5 s, each user adds 20 µs to the time limit.
+// The time limit of a store call grows by one CallTimeout for each usersPerTimeout users. If CallTimeout is 5 s, each
+// user adds 20 µs to the time limit.
 const usersPerTimeout = 250_000
 
 // Timeout returns the time limit of a store call for the given number of users.

@@ -30,7 +30,7 @@ type Budget struct {
 	cuts    int64 // number of calls that were cut off since the start
 }
 
-// Hold is the amount (of users or bytes) that one call has taken from a Budget. Only one goroutine at a time may call
+// A Hold is the amount (of users or bytes) that one call has taken from a Budget. Only one goroutine at a time may call
 // the methods of a Hold.
 type Hold struct {
 	of     *Budget
@@ -79,7 +79,7 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// The method free reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other
+// The method "free" reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other
 // call holds units of the budget, one call may take more units than the whole budget has.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
@@ -97,9 +97,9 @@ func (b *Budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// Grow takes n more units (users or bytes) from the budget for the call, or takes no units and returns false. Grow may
-// wait until other calls give units back to the budget. After Grow, the budget cannot cut off (disconnect) the API call
-// until AllowCut permits this again.
+// The method Grow takes n more units (users or bytes) from the budget for the call, or takes no units and returns
+// false. Grow may wait until other calls give units back to the budget. After Grow, the budget cannot cut off
+// (disconnect) the API call until AllowCut permits this again.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
@@ -201,8 +201,8 @@ func (b *Budget) unclaim(client string, n int64) {
 	}
 }
 
-// Settle sets the amount of the Hold to the n units (users or bytes) that the call really uses. Settle never refuses
-// the call, even if the budget is exhausted.
+// The method Settle sets the amount of the Hold to the n units (users or bytes) that the call really uses. The method
+// Settle never refuses the call, even if the budget is exhausted.
 func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()

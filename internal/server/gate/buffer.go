@@ -2,9 +2,9 @@ package gate
 
 import "sync"
 
-// These constants define the fixed sizes of pooled buffers. Each fixed size is four times the previous size, so the
-// buffer of a call is at most four times as large as the received bytes, or 4 KiB. If a buffer is larger than
-// largestPooled, it doubles in size when it grows, and is not pooled.
+// These constants define the fixed sizes of pooled buffers. Each fixed size is four times the previous size. The buffer
+// of a call is therefore at most four times as large as the received bytes, or 4 KiB. If a buffer is larger than
+// largestPooled, its size doubles when it grows, and the server does not pool it.
 const (
 	// smallestBuffer is the size in bytes of the smallest buffer.
 	smallestBuffer = 4 << 10
@@ -12,7 +12,7 @@ const (
 	bufferSizes    = 6
 )
 
-// The variable buffers holds a pool of buffers for request and response bodies, for each size.
+// The variable "buffers" holds a pool of buffers for request and response bodies, for each size.
 var buffers [bufferSizes]sync.Pool
 
 // NewBuffer returns an empty buffer with a capacity of at least n bytes. When the buffer is no longer needed,

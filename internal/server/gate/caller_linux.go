@@ -2,7 +2,7 @@ package gate
 
 import "golang.org/x/sys/unix"
 
-// peerClosed reports whether the other side has closed the connection, also behind bytes that nobody has read yet.
+// peerClosed reports whether the other side has closed the connection. Unread bytes do not hide a closed connection.
 func peerClosed(fd int) bool {
 	state := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(state, 0)

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// The type connections tracks the open connections of a listener and limits the number of connections. When a new
+// The type "connections" tracks the open connections of a listener and limits the number of connections. When a new
 // connection exceeds the limit, the listener closes a connection of the client address with the most connections. The
 // listener closes the connection that has been idle for the longest time. If no connection of this address is idle, the
 // listener closes the address's oldest connection. If the new connection comes from this address and no connection is
@@ -87,7 +87,7 @@ func (c *connections) add(conn net.Conn) {
 	}
 }
 
-// The method surplus returns the connection that the listener closes when a new connection exceeds the limit.
+// The method "surplus" returns the connection that the listener closes when a new connection exceeds the limit.
 func (c *connections) surplus(newcomer *connection) *connection {
 	largest := newcomer.of
 	for _, p := range c.byAddress {
@@ -138,7 +138,7 @@ type Listeners struct {
 	all []*connections
 }
 
-// Another returns the connection tracker for a further network listener.
+// The method Another returns the connection tracker for a further network listener.
 func (l *Listeners) Another(bound int) *connections {
 	l.mu.Lock()
 	defer l.mu.Unlock()

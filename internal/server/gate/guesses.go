@@ -11,16 +11,17 @@ import (
 )
 
 // These constants limit the attempts to sign in with wrong API keys. With one key id, each network address may fail
-// guessBurst times, and then once in every period of guessEvery.
+// guessBurst times. After guessBurst failures, the address may fail one time in every period of guessEvery.
 const (
 	guessBurst = 10
 	guessEvery = 2 * time.Second
 	mostGuests = 4096 // maximum number of pairs of address and key id in memory
 )
 
-// Guesses delays callers who guess the secret of an API key at the sign-in. Guesses counts wrong keys for each pair of
-// network address and key id, so that people behind this address who use other keys never wait. Guesses treats existing
-// and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is safe for concurrent use.
+// The type Guesses delays callers who guess the secret of an API key at the sign-in. The type Guesses counts wrong keys
+// for each pair of network address and key id, so that people behind this address who use other keys never wait. The
+// type Guesses treats existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is
+// safe for concurrent use.
 type Guesses struct {
 	clock func() time.Time
 	seed  maphash.Seed
@@ -39,9 +40,9 @@ func NewGuesses(clock func() time.Time) *Guesses {
 	return &Guesses{clock: clock, seed: maphash.MakeSeed(), full: map[guest]time.Time{}}
 }
 
-// Try first counts a sign-in attempt from the address as an attempt with a wrong key. After Try, the caller checks the
-// key. If the key is valid, the caller calls the returned function "right". If the address must wait before a further
-// attempt with the key id, Try returns a failure that names the wait.
+// The method Try first counts a sign-in attempt from the address as an attempt with a wrong key. After Try, the caller
+// checks the key. If the key is valid, the caller calls the returned function "right". If the address must wait before
+// a further attempt with the key id, Try returns a failure that names the wait.
 func (g *Guesses) Try(address, key string) (right func(), err error) {
 	id, _, _ := strings.Cut(key, ".")
 	who := guest{address, maphash.String(g.seed, id)}
@@ -68,8 +69,8 @@ func (g *Guesses) Try(address, key string) (right func(), err error) {
 	}, nil
 }
 
-// makeRoom removes a guest (pair of network address and key id) from memory if there are too many guests. makeRoom
-// removes the guest whose waiting time ends first.
+// makeRoom removes a guest (pair of network address and key id) from memory if there are too many guests. The method
+// makeRoom removes the guest whose waiting time ends first.
 func (g *Guesses) makeRoom(who guest, now time.Time) {
 	if _, known := g.full[who]; known || len(g.full) < mostGuests {
 		return

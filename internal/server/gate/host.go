@@ -10,8 +10,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Acceptable returns an error for a request whose header is too large. On a loopback listener, Acceptable also
-// returns an error if the request names the host of another machine. If Acceptable allowed foreign host names, a
+// The function Acceptable returns an error for a request whose header is too large. On a loopback listener, Acceptable
+// also returns an error if the request names the host of another machine. If Acceptable allowed foreign host names, a
 // hostile web page could resolve its name to this machine and call the service from a visitor's browser. The argument
 // "names" lists further allowed host names, in lower case. A request may always name the host as "localhost" or as a
 // loopback address.

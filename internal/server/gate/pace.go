@@ -58,7 +58,7 @@ func (p *pace) move(n int) {
 	}
 }
 
-// Cut sets the deadline of the connection to a past time, so that the call no longer waits for its client.
+// The method Cut sets the deadline of the connection to a past time, so that the call no longer waits for its client.
 func (p *pace) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *pace) Cut() {
 	}
 }
 
-// Done removes the deadline of the connection, unless Cut was called.
+// The method Done removes the deadline of the connection, unless Cut was called.
 func (p *pace) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,8 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 }
 
 // The method piece returns the number of bytes of a response that the method write() sends under one deadline. A client
-// at the minimum rate reads one piece in half of GraceTime, but a piece has at least 4 KiB and at most 512 KiB.
+// that reads at the minimum rate needs half of GraceTime for one piece, but a piece has at least 4 KiB and at most 512
+// KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }

@@ -6,7 +6,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Budgets holds the budgets that all calls share: for users, request bodies and responses.
+// The type Budgets holds the budgets that all calls share: for users, request bodies and responses.
 type Budgets struct {
 	Users   *Budget // users about whom calls are deciding
 	Bodies  *Budget // bytes of bodies that are received and decoded
@@ -35,9 +35,9 @@ func errTooManyAnswers() *wire.Failure {
 	return wire.Overloaded("too many bytes of responses are being written")
 }
 
-// Refuse decides whether to refuse a call before the server reads the request body. The argument "announced" is the
-// size of the request body in bytes, according to the request header. If a budget is exhausted and the client already
-// holds its share of that budget, Refuse returns an error.
+// The method Refuse decides whether to refuse a call before the server reads the request body. The argument "announced"
+// is the size of the request body in bytes, according to the request header. If a budget is exhausted and the client
+// already holds its share of that budget, Refuse returns an error.
 func (b *Budgets) Refuse(client string, announced int64) error {
 	switch {
 	case b.Bodies.CountRefusal(client, max(announced, smallestBuffer)):
@@ -50,7 +50,7 @@ func (b *Budgets) Refuse(client string, announced int64) error {
 	return nil
 }
 
-// Place holds the resources that the budgets have granted to a call. A call holds users until the service has decided
+// A Place holds the resources that the budgets have granted to a call. A call holds users until the service has decided
 // about the users, and response memory until the response is written.
 type Place struct {
 	users   *Hold
@@ -58,8 +58,8 @@ type Place struct {
 	out     []byte
 }
 
-// Enter reserves users and response memory in the budgets for a client's call, or returns an error. The argument
-// "answer" is the approximate maximum size of the response in bytes.
+// The method Enter reserves users and response memory in the budgets for a client's call, or returns an error. The
+// argument "answer" is the approximate maximum size of the response in bytes.
 func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) {
 	p := &Place{users: b.Users.Open(client), answers: b.Answers.Open(client)}
 	err := error(nil)

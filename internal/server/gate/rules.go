@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Scope is the right of an API key to make certain calls. No scope includes another scope.
+// A Scope is the right of an API key to make certain calls. No scope includes another scope.
 type Scope string
 
 // An operator can give an API key every scope in this list except ScopeNone.
@@ -32,17 +32,17 @@ type Rules struct {
 	// Pacers is clients.NAME.pacers: the pacers from which each client may request permits. A client without an entry
 	// may use all pacers.
 	Pacers map[string][]string
-	// Shares is clients.NAME.share and clients.NAME.shares: the shares of pacers that each client may use.
+	// The type Shares is clients.NAME.share and clients.NAME.shares: the shares of pacers that each client may use.
 	Shares map[string]Shares
 }
 
-// Shares lists the shares (named, reserved parts of a pacer's permits) that a client may use.
+// The type Shares lists the shares (named, reserved parts of a pacer's permits) that a client may use.
 type Shares struct {
 	Own string   // share: the share of calls that name no share; "": no share
 	May []string // shares: other shares that calls may name
 }
 
-// Key is an API key in the form that the configuration contains. A caller sends the API key in the header
+// A Key is an API key in the form that the configuration contains. A caller sends the API key in the header
 // "Authorization: Bearer id.secret".
 type Key struct {
 	ID     string // id: part of the key before the first dot, unique
@@ -100,7 +100,7 @@ func (r *Rules) PacingClients(pacer string) (clients []string) {
 	return clients
 }
 
-// The type fault is an error in the configuration of an API key.
+// A fault is an error in the configuration of an API key.
 type fault struct {
 	Key   int    // index of the key
 	Field string // client, namespace, id, sha256, scopes, scopes[N] or sets; "": the whole key
@@ -114,7 +114,7 @@ func (f fault) Error() string {
 	return f.Field + ": " + f.Rule
 }
 
-// The method faults returns all errors in the configuration of the API keys.
+// The method "faults" returns all errors in the configuration of the API keys.
 func (r *Rules) faults() (faults []fault) {
 	for i := range r.Keys {
 		for _, fault := range r.Keys[i].Faults() {

@@ -30,9 +30,9 @@ type rateFailure struct {
 
 var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
-// These constants control the fallback to the local rate limiter. sharedTimeout is the time limit of a call to the
-// shared limiter, and sharedPause is the pause after a failure. After a failure of the shared rate limiter, Trouble
-// reports the failure for the duration sharedShown.
+// These constants control the fallback to the local rate limiter. The constant sharedTimeout is the time limit of a
+// call to the shared limiter, and sharedPause is the pause after a failure. After a failure of the shared rate limiter,
+// Trouble reports the failure for the duration sharedShown.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second
@@ -67,8 +67,8 @@ func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Ra
 	return l.own.Take(ctx, client, rate, users)
 }
 
-// Trouble returns the reason why this process now limits rates alone, or "" while all instances share their rate
-// limits.
+// The method Trouble returns the reason why this process now limits rates alone, or "" while all instances share their
+// rate limits.
 func (l *SteadyLimiter) Trouble() string {
 	f := l.failed.Load()
 	if f == nil || l.clock().Sub(f.at) > sharedShown {

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The type certificate is a TLS certificate from two files. certificate reloads the files when they change.
+// A certificate is a TLS certificate from two files, which capper reads again when they change.
 type certificate struct {
 	certFile, keyFile string
 	clock             func() time.Time
@@ -98,8 +98,8 @@ func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
 	return stamps, nil
 }
 
-// fresh() returns the TLS certificate for a new connection. Once in a second, fresh() checks whether the certificate
-// files have changed.
+// fresh() returns the TLS certificate for a new connection. Once a second, fresh() checks whether the certificate files
+// have changed.
 func (c *certificate) fresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // overload.
 const overloadedFor = time.Second
 
-// Finder finds or counts the users that match an audience query. A Finder is safe for concurrent use.
+// A Finder finds or counts the users that match an audience query. A Finder is safe for concurrent use.
 type Finder struct {
 	Pin    Pin
 	engine *audience.Engine
@@ -30,16 +30,16 @@ func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
 
-// The type found holds a parsed audience expression, together with the sample, the part and the cursor of the audience
-// query.
+// The type "found" holds a parsed audience expression, together with the sample, the part and the cursor of the
+// audience query.
 type found struct {
 	*audience.Audience
 	query audience.Query
 	plain string // expression without configured names; "": it had no configured names
 }
 
-// Snapshot returns the segments generation that an audience query names, and keeps the generation in memory for later
-// calls.
+// The method Snapshot returns the segments generation that an audience query names, and keeps the generation in memory
+// for later calls.
 func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	if q.Cursor == "" {
 		return f.Pin.Pinned("generation", q.Generation)
@@ -93,8 +93,8 @@ type Search struct {
 	Reserve func(bytes int64) error
 }
 
-// Find evaluates the query of the Audience "a", and stores the matching users in "a" in ascending order. If more users
-// match than Find may return, and the query sets no "max_users", Find returns an error with the number of matching
+// Find evaluates the query of the Audience "a", and stores the matching users in "a" in ascending order. If the query
+// sets no "max_users", and more users match than Find may return, Find returns an error with the number of matching
 // users. If the response lists users whose ids are not dense (not 32-bit numbers), Find reserves memory for these ids
 // and stores them in the Audience.
 func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
@@ -156,8 +156,8 @@ func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
 	return taken
 }
 
-// tooMany returns the error for an audience with more users than allowed. tooMany states the number of matching users
-// and suggests smaller requests.
+// tooMany returns the error for an audience with more users than allowed. The method tooMany states the number of
+// matching users and suggests smaller requests.
 func (of *found) tooMany(ctx context.Context, most int) error {
 	users, err := of.Count(ctx, of.query)
 	if err != nil {

@@ -25,8 +25,9 @@ type Audience struct {
 	Duplicates int // number of repeated ids
 }
 
-// Form is the form in which a response lists users. The request field that names the users determines the Form of the
-// response. If the request has an audience expression, the kind of ids of the deployment determines the Form.
+// Form is the form in which a response lists users. The request field that names the users determines the form in which
+// the response lists users. If the request has an audience expression, the kind of the deployment's user ids determines
+// the form of the response.
 type Form uint8
 
 // These constants are the forms in which responses list users.
@@ -84,7 +85,7 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// The method listed decodes a JSON array of at most "limit" user ids. If the array has more ids, the error text ends
+// The method "listed" decodes a JSON array of at most "limit" user ids. If the array has more ids, the error text ends
 // with the argument "remedy", which tells the caller what to do instead.
 func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
 	if d.bounds.Scheme != nil {
@@ -174,8 +175,8 @@ func (a *Audience) GivenBytes() int64 {
 	return a.Given.size() + int64((UserBytes+a.IDBytes())*len(a.Users))
 }
 
-// bitmapUsers decodes a roaring bitmap in base64 with at most "limit" ids. bitmapUsers validates every byte of the
-// bitmap before it expands the first id.
+// bitmapUsers decodes a roaring bitmap in base64 with at most "limit" ids. The function bitmapUsers validates every
+// byte of the bitmap before it expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {

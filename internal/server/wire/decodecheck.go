@@ -17,7 +17,7 @@ func DecodeCheck(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// The method images decodes the field "images", which lists users by id images (64-bit keyed hashes of ids), for ids
+// The method "images" decodes the field "images", which lists users by id images (64-bit keyed hashes of ids), for ids
 // that are not dense.
 func (d *decoder) images(name string) error {
 	if name != "images" {

@@ -7,8 +7,8 @@ import (
 	"capper/client/api"
 )
 
-// LookupRequest is a decoded POST /v1/segments/lookup. DecodeLookup does not check whether the sets in the request
-// exist.
+// LookupRequest is the decoded body of POST /v1/segments/lookup. DecodeLookup does not check whether the sets in the
+// request exist.
 type LookupRequest struct {
 	Audience
 	Generation string   // generation to read; "": the generation of Query, or the current generation
@@ -44,7 +44,7 @@ func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 	return r, err
 }
 
-// The method sets decodes an array of set names.
+// The method "sets" decodes an array of set names.
 func (d *decoder) sets() (names []string, err error) {
 	const field = "sets"
 	if !d.accept('[') {

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// PermitsRequest is a decoded POST /v1/permits. DecodePermits does not check whether the pacers in the request are
-// configured.
+// PermitsRequest is the decoded body of POST /v1/permits. DecodePermits does not check whether the pacers in the
+// request are configured.
 type PermitsRequest struct {
 	Pacers    []string // names, 1 to api.MaxPacers
 	Permits   int      // 0 to api.MaxPermits
@@ -40,8 +40,8 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 	return r, nil
 }
 
-// ReturnRequest is a decoded POST /v1/permits/return. A ReturnRequest names the earlier request that got the permits,
-// and the number of permits that the caller has used.
+// ReturnRequest is the decoded body of POST /v1/permits/return. A ReturnRequest names the earlier request that got the
+// permits, and the number of permits that the caller has used.
 type ReturnRequest struct {
 	PermitsRequest
 	Used int
@@ -111,7 +111,7 @@ func (d *decoder) permitsRequired() error {
 	return nil
 }
 
-// The method pacers decodes an array of pacer names.
+// The method "pacers" decodes an array of pacer names.
 func (d *decoder) pacers() (names []string, err error) {
 	const field = "pacers"
 	if !d.accept('[') {
@@ -157,7 +157,7 @@ func (d *decoder) share() (string, error) {
 	return string(name), err
 }
 
-// The method permits decodes a number of permits.
+// The method "permits" decodes a number of permits.
 func (d *decoder) permits(field string) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
@@ -168,7 +168,7 @@ func (d *decoder) permits(field string) (int, error) {
 	return int(n), nil
 }
 
-// The method duration decodes a duration between the arguments "least" and "most", inclusive.
+// The method "duration" decodes a duration between the arguments "least" and "most", inclusive.
 func (d *decoder) duration(field string, least, most time.Duration) (time.Duration, error) {
 	if d.peek() != '"' {
 		return 0, Invalid(field, "%s is not a string: write a duration such as \"2s\"", d.value())

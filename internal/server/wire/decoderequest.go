@@ -9,7 +9,7 @@ import (
 	"capper/internal/messages"
 )
 
-// Bounds holds the maximum numbers of users in a request, and the rules for ids and channels.
+// The type Bounds holds the maximum numbers of users in a request, and the rules for ids and channels.
 type Bounds struct {
 	IDs     int                     // maximum number of users in user_ids
 	Bitmap  int                     // maximum number of users in users_bitmap and of an audience expression
@@ -21,7 +21,7 @@ type Bounds struct {
 	Scheme *ids.Scheme
 }
 
-// FilterRequest is a decoded POST /v1/filter.
+// FilterRequest is the decoded body of POST /v1/filter.
 type FilterRequest struct {
 	Audience
 	MessageID string
@@ -33,15 +33,15 @@ type FilterRequest struct {
 	At        string
 }
 
-// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check, which both name a message and a list of its
-// users.
+// MessageRequest is the decoded body of POST /v1/release or POST /v1/sends/check. The body of each of these calls names
+// a message and a list of its users.
 type MessageRequest struct {
 	Audience
 	MessageID string
 	Channel   string // "": all channels in a release, otherwise a send without a channel
 }
 
-// decoder decodes the fields of a request body, which is a JSON object.
+// A decoder decodes the fields of a request body, which is a JSON object.
 type decoder struct {
 	scanner
 	bounds Bounds

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// SetChange is a decoded POST /v1/sets/{set}/members, which adds users to a set and removes users from it. The lists
-// Add and Remove are in strictly ascending order, and no user is in both lists.
+// SetChange is the decoded body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it.
+// The lists Add and Remove are in strictly ascending order, and no user is in both lists.
 type SetChange struct {
 	Add, Remove []capping.UserID
 	At          capping.Instant // 0: the request contains no time
@@ -34,8 +34,8 @@ func (c *SetChange) Bytes() int64 {
 // dense ids as JSON numbers, AnswerBytes counts 0 bytes.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
-// Unstored adds to the failure f the users whose change the store may not have stored. The users must be in ascending
-// order.
+// The method Unstored adds to the failure f the users whose change the store may not have stored. The users must be in
+// ascending order.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
 		f.Unavailable = capping.AppendDense(nil, users)
@@ -148,10 +148,10 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// The method most returns the maximum number of users that the request may add or remove.
+// The method "most" returns the maximum number of users that the request may add or remove.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
-// The method images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in
+// The method "images" decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in
 // ascending order.
 func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	if d.bounds.Scheme == nil {

@@ -17,7 +17,7 @@ type denialTexts struct {
 	text  string
 }
 
-// The type cause identifies a cached text about a denial by segment code, reason and rule.
+// A cause identifies a cached text about a denial by segment code, reason and rule.
 type cause struct {
 	code uint8
 	by   capping.Reason
@@ -30,7 +30,7 @@ type denialText struct {
 	byZone bool   // the user's time zone and the key retry_at follow
 }
 
-// The method denials writes the list of denied users.
+// The method "denials" writes the list of denied users.
 func (a *answer) denials() {
 	t := denialTexts{d: a.d, texts: make([][reasons][]denialText, len(a.d.Names)+1)}
 	var instants instantWriter

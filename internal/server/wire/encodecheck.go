@@ -69,8 +69,8 @@ func CheckAnswer(
 	return a
 }
 
-// The function grouped groups users by the partition that holds their logs of sends, in ascending order of partitions.
-// The argument "places" lists the positions of the users in the request.
+// The function "grouped" groups users by the partition that holds their logs of sends, in ascending order of
+// partitions. The argument "places" lists the positions of the users in the request.
 func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
 		if len(places) == 0 {
@@ -91,7 +91,7 @@ func grouped(users []capping.UserID, places []int, locate func(capping.UserID) c
 	return groups
 }
 
-// The method numbers returns the dense ids of the users at the given positions of the request.
+// The method "numbers" returns the dense ids of the users at the given positions of the request.
 func (a *Audience) numbers(places []int) []uint32 {
 	list := make([]uint32, len(places))
 	for n, i := range places {
@@ -100,7 +100,7 @@ func (a *Audience) numbers(places []int) []uint32 {
 	return list
 }
 
-// The method ids returns the ids of the users at the given positions of the request, as JSON values.
+// The method "ids" returns the ids of the users at the given positions of the request, as JSON values.
 func (a *Audience) ids(places []int) []json.RawMessage {
 	list := make([]json.RawMessage, len(places))
 	for n, i := range places {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// The type answer encodes an HTTP response by appending to a buffer, without reflection and without allocating a value
-// for each user.
+// The type answer encodes an HTTP response into a buffer, without reflection and without allocating a value for each
+// user.
 type answer struct {
 	out     []byte
 	scratch []byte // buffer for bitmaps
@@ -72,7 +72,7 @@ func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o ==
 func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
 func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
-// The method lists writes the decisions about the users of a request that listed ids in the field "user_ids".
+// The method "lists" writes the decisions about the users of a request that listed ids in the field "user_ids".
 func (a *answer) lists() {
 	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
 	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
@@ -82,8 +82,8 @@ func (a *answer) lists() {
 	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
 
-// The method listed writes the ids of the n users for whose outcome the function "match" returns true, in the order of
-// the request.
+// The method "listed" writes the ids of the n users for whose outcome the function "match" returns true, in the order
+// of the request.
 func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	if a.given == nil {
 		return a.list(a.pick(n, match))
@@ -102,7 +102,7 @@ func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	return a
 }
 
-// The method names writes the ids of the users at the given positions of the request.
+// The method "names" writes the ids of the users at the given positions of the request.
 func (a *answer) names(places []int, users []capping.UserID) *answer {
 	a.raw(`[`)
 	for n, i := range places {
@@ -114,8 +114,8 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 	return a.raw(`]`)
 }
 
-// The method bitmaps writes the decisions about the users of a request with the field "users_bitmap", "users_packed" or
-// "audience".
+// The method "bitmaps" writes the decisions about the users of a request with the field "users_bitmap", "users_packed"
+// or "audience".
 func (a *answer) bitmaps() {
 	one, many := a.form.names()
 	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
@@ -231,7 +231,7 @@ func (a *answer) summary() {
 	a.raw(`}`)
 }
 
-// The method counts writes a JSON object that maps names to numbers of users.
+// The method "counts" writes a JSON object that maps names to numbers of users.
 func (a *answer) counts(counts []count) *answer {
 	a.raw(`{`)
 	for i, c := range counts {
@@ -243,8 +243,8 @@ func (a *answer) counts(counts []count) *answer {
 	return a.raw(`}`)
 }
 
-// instantWriter encodes times as JSON strings. instantWriter caches the text of the last date, because formatting a
-// date takes most of the time.
+// instantWriter encodes times as JSON strings. The type instantWriter caches the text of the last date, because
+// formatting a date takes most of the time.
 type instantWriter struct {
 	day  int64 // days since the instant 0, plus 1; 0: no date cached
 	text [len(`"2006-01-02T15:04:05.000Z"`)]byte
@@ -285,8 +285,8 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 }
 
 // appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The caller of
-// appendBase64Bitmap must pass the users in ascending order. appendBase64Bitmap uses scratch as a buffer and returns
-// scratch for the next call.
+// appendBase64Bitmap must pass the users in ascending order. The function appendBase64Bitmap uses scratch as a buffer
+// and returns scratch for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

@@ -37,7 +37,7 @@ type combination struct {
 	code uint8
 }
 
-// The method memberships writes the segment and the sets of each user. The method encodes the JSON text of each
+// The method "memberships" writes the segment and the sets of each user. The method encodes the JSON text of each
 // combination of segment and sets only once.
 func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
@@ -129,7 +129,7 @@ func (a *answer) setBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// The method taken writes the number of users that an audience query selected, with the cursor for the next call.
+// The method "taken" writes the number of users that an audience query selected, with the cursor for the next call.
 func (a *answer) taken(of *Audience) {
 	if of.Taken == nil {
 		return

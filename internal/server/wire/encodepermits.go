@@ -33,8 +33,8 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// The method slots writes the slots (start times) of the granted permits as durations from now. If the slot of a permit
-// is in the past, slots() writes 0, because the caller may use the permit immediately.
+// The method "slots" writes the slots (start times) of the granted permits as durations from now. If the slot of a
+// permit is in the past, slots() writes 0, because the caller may use the permit immediately.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true
 	flush := func() {
@@ -137,7 +137,7 @@ func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) 
 	a.raw(`}`)
 }
 
-// The method limits writes the rate and all limits of a pacer, for a call that reads the state for a message or key.
+// The method "limits" writes the rate and all limits of a pacer, for a call that reads the state for a message or key.
 func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	if p.Rate.Permits > 0 {
 		a.raw(`,"rate":`).text(p.Rate.String())
@@ -154,7 +154,7 @@ func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	}
 }
 
-// The method millis writes a duration in the format of api.Millis. The duration must not be negative.
+// The method "millis" writes a duration in the format of api.Millis. The duration must not be negative.
 func (a *answer) millis(d time.Duration) *answer {
 	micros := d.Microseconds()
 	a.out = strconv.AppendInt(a.out, micros/1000, 10)

@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// Failure is an error that the caller of the API receives.
+// A Failure is an error that the caller of the API receives.
 type Failure struct {
 	api.Refusal               // content of the response body
 	RetryAfter  time.Duration // 0: no header Retry-After; each status 503 has the header
@@ -48,12 +48,12 @@ func FieldFailure(code api.Code, field, format string, args ...any) *Failure {
 	return f
 }
 
-// Invalid returns the failure of a request in which one field has an invalid value.
+// The function Invalid returns the failure of a request in which one field has an invalid value.
 func Invalid(field, format string, args ...any) *Failure {
 	return FieldFailure(api.CodeInvalidRequest, field, format, args...)
 }
 
-// Overloaded returns the failure of a call that would exceed a limit for all simultaneous calls together.
+// The function Overloaded returns the failure of a call that would exceed a limit for all simultaneous calls together.
 func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// ForecastRequest is a decoded POST /v1/forecast.
+// ForecastRequest is the decoded body of POST /v1/forecast.
 type ForecastRequest struct {
 	Audience
 	Channel string
@@ -46,7 +46,7 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	return r, err
 }
 
-// The method times decodes a JSON array of times without checking the format of the times. The function ForecastTimes
+// The method "times" decodes a JSON array of times without checking the format of the times. The function ForecastTimes
 // checks the format of each time.
 func (d *decoder) times() (times []string, err error) {
 	const field = "at"

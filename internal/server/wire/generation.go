@@ -22,8 +22,9 @@ const notYetFor = 5 * time.Second
 // error of a Pin function is a *segments.GoneError or a *segments.NotYetError. Pin is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
-// Generation returns the segments generation with the given name. If the name is "", Generation returns the current
-// segments generation. The argument "field" is the name of the request field that contained the generation name.
+// The method Generation returns the segments generation with the given name. If the name is "", Generation returns the
+// current segments generation. The argument "field" is the name of the request field that contained the generation
+// name.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
@@ -44,7 +45,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// Pinned works like Generation, but also keeps the current segments generation in memory for later calls.
+// The method Pinned works like Generation, but also keeps the current segments generation in memory for later calls.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -53,8 +54,8 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// The function clipped returns the text of an error about a name that a caller sent. The text contains a long name only
-// in shortened form.
+// The function "clipped" returns the text of an error about a name that a caller sent. The text contains a long name
+// only in shortened form.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
@@ -72,7 +73,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// The function meant returns a hint for an error text: the existing name that is most similar to an unknown name.
+// The function "meant" returns a hint for an error text: the existing name that is most similar to an unknown name.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Generations converts a list of segments generations to the type of package api.
+// The function Generations converts a list of segments generations to the type of package api.
 func Generations(inUse string, list []publish.Listing, more bool) *api.Generations {
 	answer := &api.Generations{InUse: inUse, Generations: []api.GenerationInfo{}, More: more}
 	for i := range list {

@@ -15,9 +15,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Given holds the original ids of the users in a request, because the response contains these ids. An id image (64-bit
-// keyed hash of an id) cannot be converted back to its id, so the request keeps both the id image and the id. A nil
-// *Given means that the request had dense ids (32-bit numbers) as JSON numbers; the ids then equal the users.
+// The type Given holds the original ids of the users in a request, because the response contains these ids. An id image
+// (64-bit keyed hash of an id) cannot be converted back to its id, so the request keeps both the id image and the id. A
+// nil *Given means that the request had dense ids (32-bit numbers) as JSON numbers; the ids then equal the users.
 type Given struct {
 	scheme *ids.Scheme
 	// For ids of the kinds uuid and uint64, packed holds the ids as bytes of fixed width. For ids of the kind text,
@@ -138,8 +138,8 @@ func appendTextID(dst, id []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendPacked appends the packed ids of the users at the given positions, in base64, as a JSON string. appendPacked
-// uses scratch as a buffer and returns scratch for the next call.
+// appendPacked appends the packed ids of the users at the given positions, in base64, as a JSON string. The function
+// appendPacked uses scratch as a buffer and returns scratch for the next call.
 func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places []Place) (extended,
 	scratchOut []byte) {
 	width := g.scheme.Width()
@@ -186,15 +186,15 @@ func (g *Given) skip() {
 	}
 }
 
-// The method distinct removes repeated users and their ids, without changing the order of the request. Two ids with the
-// same id image (64-bit keyed hash) are one user.
+// The method "distinct" removes repeated users and their ids, without changing the order of the request. Two ids with
+// the same id image (64-bit keyed hash) are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
 	return distinct, duplicates
 }
 
-// The method sorted returns the distinct users in ascending order, and the ids of the users in this order.
+// The method "sorted" returns the distinct users in ascending order, and the ids of the users in this order.
 func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	order := make([]int, len(users))
 	for i := range order {
@@ -225,8 +225,8 @@ func (g *Given) name(i int, user capping.UserID) string {
 	return string(g.append(nil, i, user))
 }
 
-// The method canonical returns the canonical id text of the user with the index i. A nil *Given means that the request
-// had dense ids as JSON numbers.
+// The method "canonical" returns the canonical id text of the user with the index i. A nil *Given means that the
+// request had dense ids as JSON numbers.
 func (g *Given) canonical(i int, user capping.UserID) string {
 	switch {
 	case g == nil || g.scheme.Kind() == ids.Dense:
@@ -250,7 +250,7 @@ type givenDecoder struct {
 }
 
 // givenBytes is the memory in bytes for one user: an id image (8), an id (16), and two entries in the table that finds
-// repeated users. givenBytes does not include the bytes of text ids.
+// repeated users. The constant givenBytes does not include the bytes of text ids.
 const givenBytes = 8 + 16 + 8
 
 // givenIDs decodes a JSON array of at most "limit" ids, which the scheme parses. If the array has more ids, the error
@@ -301,7 +301,7 @@ func (g *givenDecoder) allocate(n int) {
 	}
 }
 
-// The method reserved returns the bytes of memory that the method allocate() needs for n ids.
+// The method "reserved" returns the bytes of memory that the method allocate() needs for n ids.
 func (g *givenDecoder) reserved(n int) int64 {
 	if g.kind == ids.Text {
 		return int64(len(g.data)-g.pos) + 4*int64(n)
@@ -339,7 +339,7 @@ func (g *givenDecoder) at() string {
 }
 
 // dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
-// Nearly all UUIDs in requests are JSON strings of 36 bytes. The method need not search for the closing quote or for
+// Nearly all UUIDs in requests are JSON strings of 36 bytes. The method does not search for the closing quote or for
 // escapes, because the parser of UUIDs rejects these bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36

@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Members holds the members of a set or of a segment. If several segments contain a user, the user is a member only
-// of the segment with the highest precedence.
+// The type Members holds the members of a set or of a segment. If several segments contain a user, the user is a member
+// only of the segment with the highest precedence.
 type Members struct {
 	name     string
 	snapshot *segments.Snapshot
@@ -34,10 +34,10 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 		s.Generation(), Clip([]byte(name)), meant(name, append(names, setsOf(s)...)))
 }
 
-// Generation returns the name of the segments generation from which the members come.
+// The method Generation returns the name of the segments generation from which the members come.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
-// The method blocks returns the number of blocks of 65,536 user numbers, up to the last block with a member of the
+// The method "blocks" returns the number of blocks of 65,536 user numbers, up to the last block with a member of the
 // segment or set.
 func (m *Members) blocks() int {
 	if m.set != nil {
@@ -61,7 +61,7 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// The method numbers returns up to n members in ascending order, from the number "first" on, and reports whether
+// The method "numbers" returns up to n members in ascending order, from the number "first" on, and reports whether
 // further members follow.
 func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	numbers = []uint32{}
@@ -81,7 +81,7 @@ func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	return numbers, false
 }
 
-// Page returns a page of up to n members, beginning at the position in the argument "from".
+// The method Page returns a page of up to n members, beginning at the position in the argument "from".
 func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	first := uint64(0)
 	if from.given {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/segments"
 )
 
-// The type membership holds the segment and the sets of each requested user.
+// A membership holds the segment and the sets of each requested user.
 type membership struct {
 	Generation string
 	Names      []string // segment names of the generation

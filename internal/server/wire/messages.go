@@ -34,8 +34,8 @@ func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at cappi
 	}
 }
 
-// Totals returns the numbers of users whom one call allowed, denied, or left without a decision. The result of Totals
-// has no counts for segments, sets and shadow limits.
+// The function Totals returns the numbers of users whom one call allowed, denied, or left without a decision. The
+// result of Totals has no counts for segments, sets and shadow limits.
 func Totals(s *Summary, at capping.Instant) *messages.Answers {
 	call := &messages.Answers{Calls: 1, First: at, Last: at, Asked: int64(s.Requested), Allowed: int64(s.Allowed),
 		Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable)}
@@ -70,7 +70,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 	(*to)[name] += int64(users)
 }
 
-// Message converts the decision counts of a message to the type of package api.
+// The function Message converts the decision counts of a message to the type of package api.
 func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	answer := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Title: c.Title, Channel: policy.ChannelName(c.Channel),

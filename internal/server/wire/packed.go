@@ -30,8 +30,8 @@ func (b *Bounds) otherForms() string {
 	return "user_ids, users_packed or audience"
 }
 
-// The method forms lists, for an error text, the request fields for users. A request must contain exactly one of these
-// fields.
+// The method "forms" lists, for an error text, the request fields for users. A request must contain exactly one of
+// these fields.
 func (b *Bounds) forms() string {
 	switch {
 	case b.Scheme == nil:
@@ -42,7 +42,7 @@ func (b *Bounds) forms() string {
 	return "user_ids, users_packed and audience"
 }
 
-// The method packed decodes packed ids in base64, and returns their id images (64-bit keyed hashes of ids).
+// The method "packed" decodes packed ids in base64, and returns their id images (64-bit keyed hashes of ids).
 func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// The method names returns the last part of the names of response fields that contain users in this form, such as
+// The method "names" returns the last part of the names of response fields that contain users in this form, such as
 // "bitmap" and "bitmaps".
 func (f Form) names() (one, many string) {
 	switch f {

@@ -44,8 +44,8 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 	return parameters, nil
 }
 
-// Flag decodes a query parameter whose value is true or false. If the parameter is absent from the query, Flag
-// returns false.
+// The function Flag decodes a query parameter whose value is true or false. If the parameter is absent from the query,
+// Flag returns false.
 func Flag(parameters map[string]string, name string) (bool, error) {
 	switch text := parameters[name]; text {
 	case "", "false":
@@ -84,8 +84,8 @@ func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int)
 	return first, n, nil
 }
 
-// Position is the beginning of a page in a list of users: the page begins after a certain user. The zero Position means
-// the first user.
+// A Position is the beginning of a page in a list of users: the page begins after a certain user. The zero Position
+// means the first user.
 type Position struct {
 	after capping.UserID
 	given bool

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Policy converts the current policy (the limits in force) to the type of package api. The argument "widening" is the
-// duration by which the store of capper extends rolling windows.
+// The function Policy converts the current policy (the limits in force) to the type of package api. The argument
+// "widening" is the duration by which the store of capper extends rolling windows.
 func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
 	answer := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),

@@ -17,8 +17,8 @@ import (
 // hours with one digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// forecastGrace is an age. If a time in the field "at" is not older, it stands for the current time. A small age is
-// normal, because callers round times to whole seconds, their calls take time, and their clocks differ.
+// If a time in the field "at" is at most forecastGrace in the past, it means the current time. A small age is normal,
+// because callers round times to whole seconds, their calls take time, and their clocks differ.
 const forecastGrace = time.Minute
 
 // ForecastAt converts the field "at" of a request to an instant. If the field is absent or the time is not in the

@@ -120,7 +120,7 @@ func (s *scanner) boolean(field string) (bool, error) {
 	return false, Invalid(field, "%s is neither true nor false", s.value())
 }
 
-// str parses a JSON string. The returned bytes may share memory with the document.
+// The method str parses a JSON string. The returned bytes may share memory with the document.
 func (s *scanner) str(field string) ([]byte, error) {
 	if s.peek() != '"' {
 		return nil, Invalid(field, "%s is not a string", s.value())
@@ -158,7 +158,7 @@ func (s *scanner) text(field string) ([]byte, error) {
 	return raw, nil
 }
 
-// The method escaped parses the remaining bytes of a JSON string that contains escapes.
+// The method "escaped" parses the remaining bytes of a JSON string that contains escapes.
 func (s *scanner) escaped(field string) ([]byte, error) {
 	var text []byte
 	for s.pos < len(s.data) {
@@ -212,7 +212,7 @@ func (s *scanner) escape() (rune, bool) {
 	return r, true
 }
 
-// The function unit returns the UTF-16 code unit of an escape sequence \u with four hexadecimal digits.
+// The function "unit" returns the UTF-16 code unit of an escape sequence \u with four hexadecimal digits.
 func unit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -294,8 +294,9 @@ func UserID(text string) (capping.UserID, bool) {
 	return id, end == len(text) && text != ""
 }
 
-// The function number parses the dense user id (32-bit number) at the position pos and returns its end position, or -1
-// if the id is not valid. A valid dense id consists of digits without a leading zero, and is at most 4294967295.
+// The function number parses the dense user id (32-bit number) at the position pos. The function number returns the end
+// position of the id, or -1 if the id is not valid. A valid dense id consists of digits without a leading zero, and is
+// at most 4294967295.
 func number(data []byte, pos int) (id capping.UserID, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {

@@ -12,7 +12,7 @@ import (
 	"capper/internal/ids"
 )
 
-// ImportRequest is a decoded POST /v1/sends, which imports sends that other systems recorded.
+// ImportRequest is the decoded body of POST /v1/sends, which imports sends that other systems recorded.
 type ImportRequest struct {
 	Sends    []importedSend
 	Given    *Given   // id of each send for the response; nil: dense ids as numbers
@@ -85,7 +85,7 @@ func (r *ImportRequest) nameOf(i int) string {
 	return r.Given.name(i, r.Sends[i].User)
 }
 
-// The type names collects distinct names (message ids or channels), and gives each name an index.
+// The type "names" collects distinct names (message ids or channels), and gives each name an index.
 type names struct {
 	all    []string
 	places map[string]int
@@ -226,7 +226,7 @@ func (d *importDecoder) path(name string) string {
 	return path
 }
 
-// These constants assign a bit to each field of an imported send. A bit set shows the fields that a send has.
+// These constants assign a bit to each field of an imported send. The bits of a send show which fields the send has.
 const (
 	sendUser = 1 << iota
 	sendImage
@@ -335,7 +335,7 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// The method plain decodes a JSON string. Error texts contain the argument "field" as the JSON path of the string. If
+// The method "plain" decodes a JSON string. Error texts contain the argument "field" as the JSON path of the string. If
 // "field" is "", error texts contain the path of the field "name" in the current send.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
@@ -392,9 +392,9 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	return instant, nil
 }
 
-// looksRFC3339 checks the form of a text that package time has accepted as a time. looksRFC3339 is faster than the
-// regular expression rfc3339. looksRFC3339 requires two digits for each number, four digits for the year, and a point
-// before the fraction.
+// looksRFC3339 checks the form of a text that package time has accepted as a time. The function looksRFC3339 is faster
+// than the regular expression rfc3339. The function looksRFC3339 requires two digits for each number, four digits for
+// the year, and a point before the fraction.
 func looksRFC3339(text []byte) bool {
 	const form = "2006-01-02T15:04:05"
 	if len(text) < len(form)+1 {

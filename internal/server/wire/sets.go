@@ -16,10 +16,10 @@ import (
 	"capper/internal/segments"
 )
 
-// Changeable returns nil if API calls may change the set. API calls may change a set that exists in the segments
-// generation in use, or that the configuration declares live (open to changes by API calls). API calls cannot change
-// segments or sets of time zones, which only a new build changes. A nil snapshot contains no sets. The error text of
-// Changeable names only sets that the caller may see.
+// The function Changeable returns nil if API calls may change the set. API calls may change a set that exists in the
+// segments generation in use, or that the configuration declares live (open to changes by API calls). API calls cannot
+// change segments or sets of time zones, which only a new build changes. A nil snapshot contains no sets. The error
+// text of Changeable names only sets that the caller may see.
 func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
 	generation := "no generation is loaded"
@@ -220,8 +220,8 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), ok
 }
 
-// LiveMemberships lists the live changes (by API calls) that decide, instead of the build, whether a user is in a set.
-// The list is in the order of the set names.
+// LiveMemberships lists those changes of sets by API calls that now decide, instead of the build, whether a user is in
+// a set. The list is in the order of the set names.
 func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change,
 	anonymous string) (list []api.LiveMembership) {
 	for _, set := range slices.Sorted(maps.Keys(changes)) {

@@ -14,7 +14,7 @@ func SegmentName(segment string) string {
 	return cmp.Or(segment, api.NoSegment)
 }
 
-// Counts holds the numbers of users of a call by outcome.
+// The type Counts holds the numbers of users of a call by outcome.
 type Counts struct {
 	Requested   int
 	Allowed     int // includes Replayed
@@ -38,7 +38,7 @@ type denialCount struct {
 	users int
 }
 
-// The constant reasons is the number of possible reasons for a denial (values of capping.Reason).
+// The constant "reasons" is the number of possible reasons for a denial (values of capping.Reason).
 const reasons = int(capping.ByQuiet) + 1
 
 // denialCounts holds the numbers of denied users of one segment. The first index of denialCounts is the reason for the
@@ -51,7 +51,8 @@ type shadowCount struct {
 	users int
 }
 
-// Summary holds the numbers of users whom a call allowed, denied, or left without a decision, by segment, rule and set.
+// A Summary holds the numbers of users whom a call allowed, denied, or left without a decision, by segment, rule and
+// set.
 type Summary struct {
 	Counts                  // over all segments
 	byCode  []Counts        // by segment code
@@ -181,7 +182,7 @@ func (s *Summary) EachShadow(names []string, yield func(segment, limit string, u
 	}
 }
 
-// The type count is a name with a number of users.
+// A count is a name with a number of users.
 type count struct {
 	name  string
 	users int

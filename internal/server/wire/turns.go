@@ -15,8 +15,8 @@ const (
 	maxWaiting = 64 // maximum number of waiting calls of one holder
 )
 
-// The type turns limits the number of concurrent evaluations of audience expressions. The clients of waiting calls take
-// turns.
+// The type "turns" limits the number of concurrent evaluations of audience expressions. The clients of waiting calls
+// take turns.
 type turns struct {
 	mu      sync.Mutex
 	working int
@@ -91,8 +91,8 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave removes a call from the queue of its client (holder). If the call is no longer in the queue, leave() returns
-// false. The caller of leave() must hold t.mu.
+// The method leave removes a call from the queue of its client (holder). If the call is no longer in the queue, leave()
+// returns false. The caller of leave() must hold t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
 	if at < 0 {
@@ -105,7 +105,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 	return true
 }
 
-// The function late returns the failure of a call whose audience evaluation did not start or did not finish in time.
+// The function "late" returns the failure of a call whose audience evaluation did not start or did not finish in time.
 func late(err error) error {
 	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err

@@ -9,7 +9,7 @@ import (
 
 const millisPerHour = 60 * 60 * 1000
 
-// The type wave is a group of denied users who may all receive the message again within the same hour.
+// A wave is a group of denied users who may all receive the message again within the same hour.
 type wave struct {
 	hour    int64           // hours since the instant 0
 	readyAt capping.Instant // time at which the denials of all users have ended
@@ -17,9 +17,9 @@ type wave struct {
 	places  []int // positions of users in the request; nil: dense ids as numbers
 }
 
-// wavesOf groups the denied users by the hour of their "retry_at" (time at which the denial ends). A user without
-// "retry_at" is in no wave. In each wave, the users keep the order of the request. The waves are in ascending order of
-// time.
+// wavesOf groups the denied users by the hour of their "retry_at" (time at which the denial ends). If the denial of a
+// user has no "retry_at" (time at which the denial ends), the user is in no wave. In each wave, the users keep the
+// order of the request. The waves are in ascending order of time.
 func wavesOf(d *capping.Decisions, of []capping.UserID, listed bool) []*wave {
 	byHour := map[int64]*wave{}
 	last := &wave{hour: -1}

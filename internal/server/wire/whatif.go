@@ -11,7 +11,8 @@ import (
 	"capper/internal/whatif"
 )
 
-// WhatIfRequest is a decoded POST /v1/whatif, which asks the service to decide recorded calls again under other limits.
+// WhatIfRequest is the decoded body of POST /v1/whatif, which asks the service to decide recorded calls again under
+// other limits.
 type WhatIfRequest struct {
 	Changes      []whatif.Change
 	Since, Until string // "": not in the request
