@@ -15,8 +15,8 @@ import (
 //     in the constant patience.
 //
 // While calls wait in the queue of the budget, the budget cuts off (disconnects) calls of the client that holds most.
-// The budget cuts off only calls that are waiting for the client to send or read. A waiting call never waits for
-// another waiting call, because all clients with waiting calls hold less than their shares.
+// The budget cuts off only calls that are waiting for the client to send or read. The client that holds most never has
+// calls in the queue, because all clients with calls in the queue hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration
