@@ -22,7 +22,7 @@ install() { # PACKAGE VERSION: build/tools/NAME-VERSION
   if [ ! -x "$tools/$name-$2" ]; then
     echo "kubernetes.sh: installing $name $2 into build/tools (once)" >&2
     mkdir -p "$tools/.$name"
-    GOBIN="$tools/.$name" GOFLAGS='-mod=mod -trimpath' go install "$1@$2" >&2
+    GOBIN="$tools/.$name" GOFLAGS="-mod=mod ${GOFLAGS:--trimpath}" go install "$1@$2" >&2
     mv "$tools/.$name/$name" "$tools/$name-$2"
     rmdir "$tools/.$name"
   fi

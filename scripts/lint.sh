@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # make test compiles packages in the same way, and so finds them in the build cache.
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED=0 GOFLAGS=${GOFLAGS:--trimpath}
 STATICCHECK=v0.8.2
 LLL=v1.0.1
 

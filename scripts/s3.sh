@@ -28,7 +28,7 @@ binary() {
     if command -v flock >/dev/null; then flock 9; fi
     if [ ! -x "$tools/versitygw" ]; then
       echo "s3.sh: installing versitygw $VERSION into build/tools (once, about two minutes)" >&2
-      GOBIN="$tools" GOFLAGS='-mod=mod -trimpath' go install "github.com/versity/versitygw/cmd/versitygw@$VERSION" >&2 ||
+      GOBIN="$tools" GOFLAGS="-mod=mod ${GOFLAGS:--trimpath}" go install "github.com/versity/versitygw/cmd/versitygw@$VERSION" >&2 ||
         die "go install versitygw@$VERSION"
     fi
   ) 9>"$tools/versitygw.lock"

@@ -14,8 +14,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# As programs are shipped: tests without the race detector share the compiled packages of the programs.
-plain() { CGO_ENABLED=0 GOFLAGS=-trimpath "$@"; }
+# As programs are shipped: tests without the race detector share the compiled packages of the programs. CI adds flags.
+flags=${GOFLAGS:--trimpath}
+plain() { CGO_ENABLED=0 GOFLAGS=$flags "$@"; }
 # vet is lint's, and nobody debugs these binaries: without their tables a hundred of them are linked in less time.
 # GOGC, where it is set, is meant for the compiler.
 plain_test() { plain go test -vet=off -ldflags='-s -w' -exec 'env -u GOGC' -timeout 60m "$@"; }
@@ -110,7 +111,7 @@ export CAPPER_TEST_S3="$dir/s3/env" CAPPER_TEST_REDIS CAPPER_TEST_BIN="$dir/bin"
 plain go build -ldflags='-s -w' -o "$dir/bin/" ./cmd/...
 # The race detector wants cgo; programs that tests compile are as they are shipped.
 race() {
-  CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 60m "$@"
+  CGO_ENABLED=1 go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 'GOFLAGS=$flags'" -timeout 60m "$@"
 }
 
 # run COMMAND… takes packages and tests of standard input, and puts the longest first.
