@@ -16,9 +16,9 @@ import (
 
 // Audience selects users by an expression over the segments and sets of one generation (published version).
 type Audience struct {
-	// Expression combines names of segments and sets with & (both), | (either), - (the first without the second; a
-	// blank must precede it) and parentheses: "active - country/my". The operator & binds first; the operators | and -
-	// are evaluated from left to right.
+	// Expression combines names of segments and sets with & (both), | (either), - (the first without the second) and
+	// parentheses, such as "active - country/my". A blank must precede the operator -. The operator & binds first; the
+	// operators | and - are evaluated from left to right.
 	Expression string
 	Generation string      // "": the current one at the first call
 	Sample     *api.Sample // only a share of the users; nil: all
@@ -63,9 +63,9 @@ type CountRequest struct {
 	Channel *string
 }
 
-// Count returns the number of users in an audience. If an audience with a preview has more than Config.BatchBitmap
-// users, Count makes several API calls. If the service rejects a call with too many users, Count makes calls with fewer
-// users.
+// The method Count returns the number of users in an audience. If an audience with a preview has more than
+// Config.BatchBitmap users, Count makes several API calls. If the service rejects a call with too many users, Count
+// makes calls with fewer users.
 //
 // All API calls of one preview use the same generation (published version) of the segments and the same configuration.
 // The fields PreviewGeneration and ConfigVersion of the result name the generation and the configuration of the
@@ -120,9 +120,9 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// The method preview makes an API call for each part of an audience, and stores the sum of the previews in the argument
-// "into". The method also stores the generation (published version) and the configuration version that the service
-// used.
+// The method "preview" makes an API call for each part of an audience, and stores the sum of the previews in the
+// argument "into". The method also stores the generation (published version) and the configuration version that the
+// service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -145,7 +145,8 @@ func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, int
 	})
 }
 
-// The method count makes one API call that counts an audience, or only the users whom Part, MaxUsers or Cursor select.
+// The method "count" makes one API call that counts an audience, or only the users whom Part, MaxUsers or Cursor
+// select.
 func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.AudienceCount, error) {
 	answer := new(api.AudienceCount)
 	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: r.Channel}
@@ -171,8 +172,8 @@ type ForecastRequest struct {
 	Used     bool            // also count the users by the number of their sends that count now
 }
 
-// Forecast returns the decisions that filter calls would return at the given times, if no message is sent before these
-// times. Forecast records no sends.
+// The method Forecast returns the decisions that filter calls would return at the given times, if no message is sent
+// before these times. The method Forecast records no sends.
 func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
 	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("forecast"); err != nil {
 		return nil, err
@@ -192,17 +193,17 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 	return answer, nil
 }
 
-// Parts is an audience in one generation (published version) of the segments, divided so that each part fits into an
-// API call. The parts contain the definition of each named expression instead of its name, so that a reload of the
-// service's configuration does not change the parts.
+// The type Parts is an audience in one generation (published version) of the segments, divided so that each part fits
+// into an API call. The parts contain the definition of each named expression instead of its name, so that a reload of
+// the service's configuration does not change the parts.
 type Parts struct {
 	Generation string // generation of all parts, so that a publish in between changes none of them
 	Users      uint64 // users of all parts
 	List       []Audience
 }
 
-// Parts divides the audience, in one generation (published version) of the segments, into at most api.MaxParts parts of
-// about Config.BatchBitmap users. An empty audience has no parts.
+// The method Parts divides the audience, in one generation (published version) of the segments, into at most
+// api.MaxParts parts of about Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
 		return nil, errors.New(
@@ -221,7 +222,7 @@ func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 ||
 // inUse reports whether the audience refers to the generation (published version) that the service uses now.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
-// The function cut divides an audience into parts of about "size" users each. The argument count is the result of
+// The function "cut" divides an audience into parts of about "size" users each. The argument count is the result of
 // counting the audience.
 func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
@@ -235,7 +236,7 @@ func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	return parts
 }
 
-// The method batches returns the parts of the audience as batches. FilterAll and ReleaseAll send each batch in a
+// The method "batches" returns the parts of the audience as batches. FilterAll and ReleaseAll send each batch in a
 // separate call.
 func (p *Parts) batches() iter.Seq[batch] {
 	return func(yield func(batch) bool) {
@@ -251,8 +252,9 @@ func (p *Parts) batches() iter.Seq[batch] {
 // no longer has the segments generation (published version) of the audience, HasCode(err, CodeGone) returns true for
 // the AudienceError. After an AudienceError, the service keeps the sends that it has already recorded. If the service
 // no longer has the generation of the AudienceError, callers may repeat FilterAll with the same message id and the
-// current generation. The repeated FilterAll returns the users of the recorded sends in the list Replayed. After any
-// other AudienceError, a new call of FilterAll with the Generation of the AudienceError completes the interrupted call.
+// current generation. The repeated call of FilterAll returns the users with recorded sends in the list Replayed. After
+// any other AudienceError, a new call of FilterAll with the Generation of the AudienceError completes the interrupted
+// call.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response
@@ -261,7 +263,8 @@ type AudienceError struct {
 	Err         error
 }
 
-// Error returns a text with the cause of the failure, and with the numbers of parts and users that have a result.
+// The method Error returns a text with the cause of the failure, and with the numbers of parts and users that have a
+// result.
 func (e *AudienceError) Error() string {
 	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users,
 		e.Generation)
@@ -275,19 +278,19 @@ func (e *AudienceError) Error() string {
 // Unwrap returns Err.
 func (e *AudienceError) Unwrap() error { return e.Err }
 
-// The type reached counts the parts of an audience, and their users, for which the service has returned a response.
+// The type "reached" counts the parts of an audience, and their users, for which the service has returned a response.
 type reached struct {
 	parts int
 	users uint64
 }
 
-// add notes that a response about the given number of users has arrived.
+// The method "add" records that a response about the given number of users has arrived.
 func (r *reached) add(users int) {
 	r.parts++
 	r.users += uint64(users)
 }
 
-// The method fault returns an AudienceError with the error err, and with the numbers of parts and users that have a
+// The method "fault" returns an AudienceError with the error err, and with the numbers of parts and users that have a
 // result. If err is nil, fault returns nil.
 func (p *Parts) fault(r reached, err error) error {
 	if err == nil {

@@ -7,9 +7,10 @@ import (
 	"net/http"
 )
 
-// Backup writes an archive of the service's embedded store (its local database of sends) to the writer. Backup needs
-// an API key with the scope admin. Backup does not retry, and the bytes written before an error are useless. The
-// program that reads the archive can detect whether the archive is complete; see the command `capper backup`.
+// The method Backup writes an archive of the service's embedded store (its local database of sends) to the writer. The
+// method Backup needs an API key with the scope admin. The method Backup does not retry, and the bytes written before
+// an error are useless. The program that reads the archive can detect whether the archive is complete; see the command
+// `capper backup`.
 func (c *Client) Backup(ctx context.Context, to io.Writer) error {
 	response, err := c.send(ctx, http.MethodPost, "/v1/backup", nil)
 	if err != nil {

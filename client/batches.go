@@ -72,7 +72,7 @@ func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches it
 // The type batch holds the users of one API call: ids, a bitmap, packed ids, or a part of an audience.
 type batch = given
 
-// The method batches splits a list of users or ids, a bitmap, or packed ids into batches.
+// The method "batches" splits a list of users or ids, a bitmap, or packed ids into batches.
 func (c *Client) batches(all *given) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		switch {
@@ -101,7 +101,7 @@ func (c *Client) batches(all *given) iter.Seq[batch] {
 	}
 }
 
-// The method parallel calls the function "work" for each batch, at most Config.Parallel batches at a time, until one
+// The method "parallel" calls the function "work" for each batch, at most Config.Parallel batches at a time, until one
 // call fails.
 func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work func(context.Context, batch) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -67,7 +67,7 @@ func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*ap
 	}{request, r.IDs})
 }
 
-// The method plain returns the body of the API request with all fields except the users.
+// The method "plain" returns the body of the API request with all fields except the users.
 func (r *SendsCheckRequest) plain() *api.SendsCheckRequest {
 	return &api.SendsCheckRequest{MessageID: r.MessageID, Channel: r.Channel}
 }

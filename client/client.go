@@ -21,13 +21,13 @@ type Config struct {
 	HTTP *http.Client // nil: a client with one connection per parallel call, and no time-out except the context's
 
 	// The function Header sets headers before each attempt of a request: trace headers, or an X-Request-Id from the
-	// context. An X-Request-Id has 1 to 128 visible ASCII characters; otherwise, the service creates an id. A Pacer
-	// passes its own context, because one request serves many callers. Header must be safe for concurrent use. Nil: no
-	// headers are added.
+	// context. An X-Request-Id has 1 to 128 visible ASCII characters; if it is invalid, the service creates an id. A
+	// Pacer passes its own context, because one request serves many callers. Header must be safe for concurrent use. If
+	// Header is nil, the client adds no headers.
 	Header func(context.Context, http.Header)
 
-	// Waiting is called before each pause between two attempts of a call, with the reason of the pause. Waiting must
-	// be safe for concurrent use. Nil: a call waits in silence.
+	// Waiting is called before each pause between two attempts of a call, with the reason of the pause. Waiting must be
+	// safe for concurrent use. If Waiting is nil, the client reports no waits.
 	Waiting func(reason error, pause time.Duration)
 
 	// LeaveUnavailable makes Filter return unavailable users without a retry.
@@ -85,8 +85,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base}, nil
 }
 
-// The method call sends a request with retries and decodes the response body into out. If the argument "out" is nil,
-// the response must have no body.
+// The method "call" sends a request with retries, and decodes the response body into the argument "out". If the
+// argument "out" is nil, the response must have no body.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
@@ -145,7 +145,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	return nil
 }
 
-// send sends one HTTP request. The caller of send() must close the body of the HTTP response.
+// The method "send" makes one HTTP request. The caller of send() must close the body of the HTTP response.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	path, query, _ := strings.Cut(path, "?")
 	at := c.base.JoinPath(path)
@@ -166,13 +166,13 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	return c.cfg.HTTP.Do(request)
 }
 
-// The type file receives a response body as raw bytes, with the response headers.
+// The type "file" receives a response body as raw bytes, with the response headers.
 type file struct {
 	content []byte
 	header  http.Header
 }
 
-// wait pauses after a failed attempt, and returns an error if ctx ends during the pause.
+// The method "wait" pauses after a failed attempt, and returns an error if ctx ends during the pause.
 func (c *Client) wait(ctx context.Context, attempt int, cause error) error {
 	pause := min(c.cfg.MinBackoff<<min(attempt-1, 20), c.cfg.MaxBackoff)
 	pause = pause/2 + rand.N(pause/2+1)

@@ -11,12 +11,12 @@ import (
 )
 
 // A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode these lists as
-// Redis takes to decide about the users. This file therefore contains a faster decoder for lists of users. The faster
-// decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members and
-// all other forms of lists, and reports the faults of invalid responses.
+// Redis takes to decide about the users. The file decode.go therefore contains a faster decoder for lists of users. The
+// faster decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members
+// and all other forms of lists, and reports the faults of invalid responses.
 
-// decode decodes a response body. If the type of the decoded value has a decoder of its own, decode() skips the
-// syntax check of encoding/json.
+// The function "decode" decodes a response body. If the type of the decoded value has a decoder of its own, decode()
+// skips the syntax check of encoding/json.
 func decode(answer []byte, out any) error {
 	if own, ok := out.(json.Unmarshaler); ok {
 		return own.UnmarshalJSON(answer)
@@ -50,14 +50,15 @@ func (f *filteredStrings) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &f.FilterStrings)
 }
 
-// The type lists holds the lists of users in a response to a filter call.
+// The type "lists" holds the lists of users in a response to a filter call.
 type lists[ID, Denial any] struct {
 	allowed, replayed, unavailable []ID
 	denied                         []Denial
 }
 
-// read decodes the lists of users in a response, and returns a JSON object with all other members of the response. The
-// result "ok" of the method read is false if the text does not have the form of JSON that the service writes.
+// The method "read" decodes the lists of users in a response, and returns a JSON object with all other members of the
+// response. The result "ok" of the method "read" is false if the text does not have the form of JSON that the service
+// writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -92,7 +93,7 @@ type cursor struct {
 	words []string // strings that the method word has read before
 }
 
-// The method take consumes the next byte of the JSON text. The byte must be the argument b.
+// The method "take" skips the next byte of the JSON text. The byte must be the argument b.
 func (c *cursor) take(b byte) {
 	if len(c.rest) == 0 || c.rest[0] != b {
 		c.rest, c.bad = nil, true
@@ -101,7 +102,7 @@ func (c *cursor) take(b byte) {
 	c.rest = c.rest[1:]
 }
 
-// The method open reads the opening bracket of a JSON object or list, and reports whether a first member follows.
+// The method "open" reads the opening bracket of a JSON object or list, and reports whether a first member follows.
 func (c *cursor) open(begin, end byte) bool {
 	c.take(begin)
 	if len(c.rest) > 0 && c.rest[0] == end {
@@ -121,7 +122,7 @@ func (c *cursor) more(end byte) bool {
 	return !c.bad
 }
 
-// listOf reads a list. For an empty JSON list, listOf returns an empty list, and not nil.
+// listOf reads a list. For an empty JSON list, listOf returns an empty list instead of nil.
 func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	list := []T{}
 	for more := c.open('[', ']'); more; more = c.more(']') {
@@ -135,7 +136,7 @@ func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	return list
 }
 
-// The method quoted reads a string without escapes.
+// The method "quoted" reads a string without escapes.
 func (c *cursor) quoted() []byte {
 	c.take('"')
 	for i, b := range c.rest {
@@ -153,21 +154,21 @@ func (c *cursor) quoted() []byte {
 	return nil
 }
 
-// The method key reads a key with its colon.
+// The method "key" reads a key with its colon.
 func (c *cursor) key() []byte {
 	key := c.quoted()
 	c.take(':')
 	return key
 }
 
-// The method text reads a string of UTF-8.
+// The method "text" reads a string of UTF-8.
 func (c *cursor) text() string {
 	s := c.quoted()
 	c.bad = c.bad || !utf8.Valid(s)
 	return string(s)
 }
 
-// The method word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal
+// The method "word" reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal
 // words, the method word() returns the same Go string, which saves memory.
 func (c *cursor) word() string {
 	s := c.quoted()
@@ -184,7 +185,7 @@ func (c *cursor) word() string {
 	return word
 }
 
-// The method number reads a whole number below 10^18.
+// The method "number" reads a whole number below 10^18.
 func (c *cursor) number() (n uint64) {
 	digits := 0
 	for digits < len(c.rest) && c.rest[digits]-'0' <= 9 {
@@ -196,14 +197,14 @@ func (c *cursor) number() (n uint64) {
 	return n
 }
 
-// The method id reads a dense id.
+// The method "id" reads a dense id.
 func (c *cursor) id() uint32 {
 	n := c.number()
 	c.bad = c.bad || n>>32 > 0
 	return uint32(n)
 }
 
-// The method time reads a time or null.
+// The method "time" reads a time or null.
 func (c *cursor) time() *time.Time {
 	if rest, null := bytes.CutPrefix(c.rest, []byte("null")); null {
 		c.rest = rest
@@ -214,7 +215,7 @@ func (c *cursor) time() *time.Time {
 	return at
 }
 
-// skip reads any value.
+// The method "skip" reads any value.
 func (c *cursor) skip() {
 	depth := 0
 	for i := 0; i < len(c.rest); i++ {
@@ -264,7 +265,7 @@ func (c *cursor) denialOfID() (d api.DenialOfID) {
 	return d
 }
 
-// The method reason reads one member of the JSON object of a denial, except the user id.
+// The method "reason" reads one member of a denial's JSON object, except the user id.
 func (c *cursor) reason(key []byte, segment, limit, set, timezone *string, most *int, retryAt **time.Time) {
 	switch string(key) {
 	case "segment":

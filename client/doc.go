@@ -4,7 +4,7 @@
 // # The rule for callers
 //
 // A caller must send only to the users in the result's field Allowed. The caller must retry the users in the field
-// Unavailable with the same message id. Filter retries unavailable users itself, up to Config.Attempts times. The
+// Unavailable with the same message id. The method Filter retries unavailable users, up to Config.Attempts times. The
 // result of Filter holds the users who are still unavailable. After an error of Filter, nobody may receive the message,
 // because the service has returned no decision.
 //
@@ -47,16 +47,16 @@
 // from one generation, the parts stay the same if a new generation is published in the meantime. The decisions about
 // the users of each part of an audience use the current segments generation. If FilterAll ends early for an audience,
 // it returns an *AudienceError. To continue an interrupted call of FilterAll, the caller passes
-// AudienceError.Generation to a new call. If the service no longer has the generation (CodeGone), the caller calls
-// FilterAll again without a generation. The limits count each send of both calls only once. If some users of an
-// audience are unavailable, the client repeats the call with their ids or with a bitmap. Parts and FilterParts are the
-// two steps of FilterAll, for campaign engines that keep a queue of parts. To count an audience, a caller needs an API
-// key with the scopes filter and read.
+// AudienceError.Generation to a new call. If the service no longer has the generation (CodeGone), the caller repeats
+// FilterAll without a generation. If both calls contain the same send, the limits count the send only once. If some
+// users of an audience are unavailable, the client repeats the call with their ids or with a bitmap. Campaign engines
+// that keep a queue of parts can call the two steps of FilterAll: Parts and FilterParts. To count an audience, a caller
+// needs an API key with the scopes filter and read.
 //
 // # Sets
 //
-// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. As soon as ChangeSet
-// has returned, later decisions of all instances use an addition. On instances that did not receive the call, a removal
+// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. After ChangeSet
+// returns, all later decisions of all instances use an addition. On instances that did not receive the call, a removal
 // takes effect within about a second. Sets and SetMembers list the changes that API calls made to sets.
 //
 // # Messages

@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// These constants are the codes in error responses of the service (Error.Code).
+// The constants below are the codes in error responses of the service (Error.Code).
 const (
 	CodeInvalidRequest   = api.CodeInvalidRequest
 	CodeUnauthorized     = api.CodeUnauthorized
@@ -89,9 +89,9 @@ func errorOf(response *http.Response, body []byte) *Error {
 	return e
 }
 
-// Passing reports whether an error may be temporary, so that the same call may succeed later. Temporary errors are:
-// an unreachable service, a truncated response, a time-out, a rate limit, an internal error, an overload and an
-// outage.
+// The function Passing reports whether an error may be temporary, so that the same call may succeed later. Temporary
+// errors are: an unreachable service, a truncated response, a time-out, a rate limit, an internal error, an overload
+// and an outage.
 func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {

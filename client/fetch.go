@@ -14,7 +14,7 @@ import (
 	"capper/client/api"
 )
 
-// ErrQueueTooLong matches every *QueueTooLongError in errors.Is.
+// ErrQueueTooLong is the error that every *QueueTooLongError wraps: errors.Is finds it.
 var ErrQueueTooLong = errors.New("the queue is too long")
 
 // QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait.
@@ -76,7 +76,7 @@ type limitRoom struct {
 // The method horizon returns the time for which the permits of one request should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// The method lead returns a duration: the Pacer requests the next batch of permits this long before the slot (start
+// The method "lead" returns a duration: the Pacer requests the next batch of permits this long before the slot (start
 // time) of its last unused permit.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
@@ -98,7 +98,8 @@ func (d *demand) batch(now time.Time) int {
 	return n
 }
 
-// learn stores the round trip time of a response, and the used part of each limit according to the response.
+// The method "learn" stores the round trip time of a response, and the used part of each limit according to the
+// response.
 func (d *demand) learn(answer *timely) {
 	d.trip = min(max(answer.trip(), d.trip*7/8), time.Second)
 	d.room = d.room[:0]
@@ -109,8 +110,8 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// The method due returns the time of the next request for permits, or false if no request is needed until a new caller
-// arrives. The argument "lacking" of the method due is the number of permits that waiting callers still need.
+// The method "due" returns the time of the next request for permits, or false if no request is needed until a new
+// caller arrives. The argument "lacking" of the method "due" is the number of permits that waiting callers still need.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -127,7 +128,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 }
 
 // ask() starts a request for permits if the time for a request has come. If the time for a request has not come yet,
-// ask() returns this time. If no request is needed until a new caller arrives, ask() returns false.
+// ask() returns the time of the next request. If no request is needed until a new caller arrives, ask() returns false.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -154,7 +155,7 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	return later, false
 }
 
-// The type asking is a request for permits, with the time of its first attempt.
+// The type "asking" is a request for permits, with the time of its first attempt.
 type asking struct {
 	api.PermitsRequest
 	since    time.Time
@@ -163,7 +164,7 @@ type asking struct {
 	lease    leasing
 }
 
-// The method request returns a new request for permits. If no caller waits, the argument "awaited" is false, and the
+// The method "request" returns a new request for permits. If no caller waits, the argument "awaited" is false, and the
 // request accepts only slots (start times) in the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
@@ -176,11 +177,11 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, since: now}
 }
 
-// placeAhead is the distance in the future up to which the requests of a Pacer at least accept slots (start times of
-// sends), for callers without a maximum wait.
+// placeAhead is a time: for callers without a maximum wait, requests accept slots (start times) at least this far in
+// the future.
 const placeAhead = time.Second
 
-// The method longest returns the longest wait for a slot (start time) that a request for permits accepts.
+// The method "longest" returns the longest wait for a slot (start time) that a request for permits accepts.
 func (p *Pacer) longest() time.Duration {
 	if p.cfg.MaxWait == 0 {
 		return max(placeAhead, p.demand.lead()+p.demand.horizon())
@@ -188,7 +189,7 @@ func (p *Pacer) longest() time.Duration {
 	return p.cfg.MaxWait
 }
 
-// fetch requests permits from the service and processes the response.
+// The method "fetch" requests permits from the service and processes the response.
 func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	answer, err := p.call(ctx, request)
 	p.mu.Lock()
@@ -210,8 +211,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// The method arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some
-// permits, the method chooses the time of the next request, or the error for waiting callers.
+// The method "arrive" adds the permits of a response to the unused permits of the Pacer. If the service refused some
+// permits, the method sets the time of the next request, or the error for waiting callers.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -264,7 +265,7 @@ func (p *Pacer) until(d time.Duration) time.Duration {
 // in less time than tripTimeout.
 const tripTimeout = 10 * time.Second
 
-// The type timely is a response with permits, together with the earliest and the latest time at which the service may
+// The type "timely" is a response with permits, together with the earliest and the latest time at which the service may
 // have granted these permits.
 type timely struct {
 	api.Permits
@@ -273,14 +274,14 @@ type timely struct {
 	inTime        time.Duration // longest round trip of a response whose permits may be used
 }
 
-// The method trip returns the round trip time of the response.
+// The method "trip" returns the round trip time of the response.
 func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 
-// The constant promptly is a limit for round trip times. A response with permits that arrives within the time promptly
-// is not too late, unless a limit has a very short window.
+// The constant "promptly" is a limit for round trip times. A response with a shorter round trip is in time, unless a
+// limit has a very short window.
 const promptly = 100 * time.Millisecond
 
-// The method bound computes the maximum age of the permits of a response. A response with permits is in time if it
+// The method "bound" computes the maximum age of the permits of a response. A response with permits is in time if it
 // arrives within 100 ms after the request. If the Pacer used permits of a late response, its sends could coincide with
 // sends of other callers that have later slots (start times). Over a slow network, a response may also take up to four
 // times as long as the quickest of the last round trips. Without the exception for slow networks, every response over a
@@ -298,7 +299,7 @@ func (e *lateError) Error() string {
 		e.took.Round(time.Millisecond), e.most.Round(time.Millisecond))
 }
 
-// The method judge returns a *lateError if a response with permits took longer than its field inTime. A response
+// The method "judge" returns a *lateError if a response with permits took longer than its field inTime. A response
 // without permits is never late.
 func (p *Pacer) judge(answer *timely) error {
 	took := answer.trip()
@@ -313,7 +314,7 @@ func (p *Pacer) judge(answer *timely) error {
 	return nil
 }
 
-// The method call sends a request for permits to the service. If the error may be temporary and a caller waits, the
+// The method "call" sends a request for permits to the service. If the error may be temporary and a caller waits, the
 // method repeats the request. The method also repeats the request after a late response, because the next response says
 // which slots are still in the future.
 func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
@@ -349,7 +350,7 @@ func (p *Pacer) recovered(err error) {
 	}
 }
 
-// The method attempt sends a request for permits to the service once, without retries. A repeated request has a lease
+// The method "attempt" sends one request for permits to the service, without retries. A repeated request has a lease
 // (time limit for unused permits) from the start. Without the lease, the service would keep the permits for the sender
 // until their slots, even if the sender dies.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
@@ -374,7 +375,7 @@ func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permit
 	return err
 }
 
-// send sends a request for permits to the service, and waits for the response at most for the given time.
+// The method "send" sends a request for permits to the service, and waits for the response at most for the given time.
 func (p *Pacer) send(ctx context.Context, most time.Duration, request *api.PermitsRequest, answer *api.Permits) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -385,14 +386,14 @@ func (p *Pacer) send(ctx context.Context, most time.Duration, request *api.Permi
 	return p.client.once(ctx, "POST", "/v1/permits", body, answer)
 }
 
-// The method leases reports whether the service supports leases of permits, as far as the Pacer knows.
+// The method "leases" reports whether the service supports leases of permits, as far as the Pacer knows.
 func (p *Pacer) leases() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.leaseless
 }
 
-// The method awaited reports whether a caller waits for permits.
+// The method "awaited" reports whether a caller waits for permits.
 func (p *Pacer) awaited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

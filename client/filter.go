@@ -70,8 +70,8 @@ type FilterResult struct {
 	ConfigVersion string // configuration version that the decisions used
 }
 
-// Wave is a group of denied users who become eligible within the same hour, which begins at From. A caller can retry
-// the users of a Wave together.
+// The type Wave is a group of denied users who become eligible within the same hour, which begins at From. A caller can
+// retry the users of a Wave together.
 type Wave struct {
 	From    time.Time // start of the hour
 	ReadyAt time.Time // time from which all users of the group are eligible
@@ -81,10 +81,10 @@ type Wave struct {
 	Packed  []byte
 }
 
-// Filter asks the service, in one filter call, which users may receive a send, and records the sends. Filter repeats
-// the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is true. In the result of
-// Filter, every user is either allowed, denied or unavailable. The service rejects a filter call with too many users;
-// use FilterAll instead.
+// The method Filter asks the service, in one filter call, which users may receive a send, and records the sends. The
+// method Filter repeats the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is
+// true. In the result of Filter, every user is either allowed, denied or unavailable. The service rejects a filter call
+// with too many users; use FilterAll instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// The method rest returns a request for the users who are unavailable in the result. If the request has the field
+// The method "rest" returns a request for the users who are unavailable in the result. If the request has the field
 // Packed, rest also returns the positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
@@ -129,7 +129,7 @@ func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []
 	return &again, open
 }
 
-// The method move converts positions in the packed ids of a repeated call to positions in the packed ids of the first
+// The method "move" converts positions in the packed ids of a repeated call to positions in the packed ids of the first
 // call. open[i] is the position, in the first call, of the id at position i of the repeated call.
 func (r *FilterResult) move(open []uint32) {
 	r.AllowedBitmap, r.ReplayedBitmap = among(open, r.AllowedBitmap), among(open, r.ReplayedBitmap)
@@ -142,8 +142,8 @@ func (r *FilterResult) move(open []uint32) {
 	}
 }
 
-// unpack changes the result of a call whose request contained packed ids: it replaces positions in the request by the
-// ids themselves.
+// The method "unpack" changes the result of a call whose request contained packed ids: it replaces positions in the
+// request by the ids themselves.
 func (r *FilterResult) unpack(asked *Packed) {
 	ids := func(positions *roaring.Bitmap) []byte { return asked.pick(positions.ToArray()).Bytes }
 	r.AllowedPacked, r.ReplayedPacked = ids(r.AllowedBitmap), ids(r.ReplayedBitmap)
@@ -299,7 +299,7 @@ func roaringOf(bitmaps map[string]api.Bitmap) map[string]*roaring.Bitmap {
 	return users
 }
 
-// The method settle merges into r the result of a repeated filter call about the unavailable users of r.
+// The method "settle" merges into r the result of a repeated filter call about the unavailable users of r.
 func (r *FilterResult) settle(again *FilterResult) {
 	r.Allowed = append(r.Allowed, again.Allowed...)
 	r.Replayed = append(r.Replayed, again.Replayed...)

@@ -13,7 +13,7 @@ import (
 // lease back).
 const leaseFor = 6 * time.Second
 
-// The type leasing is the state of the lease (time limit for unused permits) that a Pacer has for the permits of one
+// The type "leasing" is the state of the lease (time limit for unused permits) that a Pacer has for the permits of one
 // request.
 type leasing struct {
 	ends time.Time // zero: no lease has begun
@@ -27,9 +27,9 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// The method due returns the time of the next call that begins or extends the lease (time limit for unused permits). If
-// the lease needs no call, due returns false. The argument "last" of the method due is the last slot (start time) of
-// the permits that the request got.
+// The method "due" returns the time of the next call that begins or extends the lease (time limit for unused permits).
+// If the lease needs no call, due returns false. The argument "last" of the method "due" is the last slot (start time)
+// of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:

@@ -33,8 +33,8 @@ const (
 	SortAsked    = "asked"
 )
 
-// Activity returns the numbers of decisions by all service instances, by hour, from the hour that contains "since" up
-// to the time "until". A zero "since" means 24 hours ago, and a zero "until" means now.
+// The method Activity returns the numbers of decisions by all service instances, by hour, from the hour that contains
+// "since" up to the time "until". A zero "since" means 24 hours ago, and a zero "until" means now.
 func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Activity, error) {
 	parameters := url.Values{}
 	for name, at := range map[string]time.Time{"since": since, "until": until} {
@@ -45,13 +45,14 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
 }
 
-// Messages returns one page of the list of messages, with the counts of each message. For each page, the service reads
-// a limited number of messages. A page may therefore contain few messages or none although the field Next is filled.
+// The method Messages returns one page of the list of messages, with the counts of each message. For each page, the
+// service reads a limited number of messages. A page may therefore contain few or no messages, although the field Next
+// is filled.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }
 
-// Path returns the URL path and the query parameters of the API call that lists messages.
+// The method Path returns the URL path and the query parameters of the API call that lists messages.
 func (q *MessagesQuery) Path() string {
 	parameters := url.Values{}
 	set := func(name, value string, given bool) {
@@ -70,9 +71,9 @@ func (q *MessagesQuery) Path() string {
 	return inNamespace("/v1/messages", parameters, q.Namespace)
 }
 
-// Message returns the counts of one message on each channel. An empty argument "namespace" means the namespace of the
-// API key; any other value needs an API key without a namespace. If the service does not know the message, the error is
-// an *Error with CodeNotFound.
+// The method Message returns the counts of one message on each channel. An empty argument "namespace" means the
+// namespace of the API key; any other value needs an API key without a namespace. If the service does not know the
+// message, the error is an *Error with CodeNotFound.
 func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }

@@ -32,16 +32,18 @@ type PacerConfig struct {
 	Ahead time.Duration
 	// Expected returns the total number of permits that the callers need since NewPacer, as far as the callers know.
 	// The Pacer requests no permits in advance beyond this number, because unused permits of a limit without a rate are
-	// lost. Expected must not wait for the Pacer. Nil: the Pacer expects that callers go on at the same pace.
+	// lost. Expected must not wait for the Pacer. If Expected is nil, the Pacer expects that callers continue at the
+	// same rate.
 	Expected func() int64
-	// OnRetry receives the error of each failed call that is retried. OnRetry must not wait for the Pacer. Nil: errors
-	// are dropped.
+	// OnRetry receives the error of each failed call that is retried. OnRetry must not wait for the Pacer. If OnRetry
+	// is nil, the Pacer drops the errors.
 	OnRetry func(error)
-	// OnAnswer is called at the first response after failed calls. OnAnswer must not wait for the Pacer. Nil: no call.
+	// OnAnswer is called at the first response after failed calls. OnAnswer must not wait for the Pacer. If OnAnswer is
+	// nil, the Pacer makes no call.
 	OnAnswer func()
 }
 
-// check returns an error if the settings of the Pacer are invalid.
+// The method "check" returns an error if the settings of the Pacer are invalid.
 func (cfg *PacerConfig) check() error {
 	switch {
 	case len(cfg.Pacers) == 0 || len(cfg.Pacers) > api.MaxPacers:
@@ -100,7 +102,7 @@ type waiter struct {
 	err         error
 }
 
-// lacks returns the number of permits that the waiting caller still needs.
+// The method "lacks" returns the number of permits that the waiting caller still needs.
 func (w *waiter) lacks() int { return max(w.least-w.got, 0) }
 
 // NewPacer returns a Pacer that uses the client c. NewPacer does not call the service yet.
@@ -117,7 +119,7 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	return p, nil
 }
 
-// Wait blocks until one send may start. Wait works like WaitN with n = 1.
+// The method Wait blocks until one send may start. The method Wait works like WaitN with n = 1.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
 // WaitN blocks until n sends may start together. The argument n (the number of sends) is from 1 to api.MaxPermits and
@@ -145,7 +147,7 @@ func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) {
 	return start.Permits, err
 }
 
-// Start is the permission to start some sends until a certain time.
+// The type Start is a permission: the holder may start some sends until a certain time.
 type Start struct {
 	Permits int       // number of sends
 	Until   time.Time // latest time at which a send may start with these permits
@@ -158,7 +160,7 @@ func (p *Pacer) WaitStart(ctx context.Context, n int) (Start, error) {
 	return Start{w.got, w.last.until}, err
 }
 
-// Dropped returns the number of permits that the Pacer has dropped because no caller used them in time.
+// The method Dropped returns the number of permits that the Pacer has dropped because no caller used them in time.
 func (p *Pacer) Dropped() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +168,7 @@ func (p *Pacer) Dropped() int64 {
 	return p.dropped
 }
 
-// The method drop removes unused permits that are too old, or that the service may have taken back.
+// The method "drop" removes unused permits that are too old, or that the service may have taken back.
 func (p *Pacer) drop(now time.Time) {
 	p.stock.lapse(now)
 	p.dropped += int64(p.stock.drop(now))
@@ -192,7 +194,8 @@ func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error)
 	return w, w.err
 }
 
-// enqueue adds a caller to the queue of the Pacer, or returns false if the caller gets its permits without waiting.
+// The method "enqueue" adds a caller to the queue of the Pacer, or returns false if the caller gets its permits without
+// waiting.
 func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,7 +220,7 @@ func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	return true, nil
 }
 
-// leave removes a caller whose ctx has ended from the queue of the Pacer.
+// The method "leave" removes a caller whose ctx has ended from the queue of the Pacer.
 func (p *Pacer) leave(w *waiter, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +236,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 	p.act(time.Now())
 }
 
-// The method end stops the wait of one caller and gives the caller an error.
+// The method "end" stops the wait of one caller, and gives the caller an error.
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
@@ -243,15 +246,15 @@ func (p *Pacer) end(e *list.Element, err error) {
 	close(w.done)
 }
 
-// tick runs when the Pacer's timer fires.
+// The method "tick" runs when the Pacer's timer fires.
 func (p *Pacer) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.act(time.Now())
 }
 
-// The method act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer.
-// The caller of act() and of the functions below act must hold the Pacer's lock.
+// The method "act" gives permits to waiting callers, requests permits from the service if necessary, and sets the
+// timer. The caller of act() and of the functions below act must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
@@ -281,7 +284,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// The method give passes unused permits whose slot (start time) has come to a waiting caller.
+// The method "give" passes unused permits whose slot (start time) has come to a waiting caller.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t
@@ -290,8 +293,8 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// The method refuse returns the error err to waiting callers for whom the Pacer has too few permits. Callers that began
-// to wait after the time "since" continue to wait.
+// The method "refuse" returns the error err to waiting callers for whom the Pacer has too few permits. Callers that
+// began to wait after the time "since" continue to wait.
 func (p *Pacer) refuse(since time.Time, err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

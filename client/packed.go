@@ -7,8 +7,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds user ids as bytes without separators. Packed ids take a third of the space of ids as strings. In packed
-// form, a UUID takes 16 bytes and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
+// The type Packed holds user ids as bytes without separators. The type Packed ids take a third of the space of ids as
+// strings. In packed form, a UUID takes 16 bytes and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have
+// no packed form.
 type Packed struct {
 	Bytes []byte
 	Width int // bytes of an id
@@ -45,7 +46,7 @@ func (p *Packed) Len() int {
 // positions of ids in the request.
 func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
 
-// The method bytes returns the packed ids, or nil for a nil p.
+// The method "bytes" returns the packed ids, or nil for a nil p.
 func (p *Packed) bytes() []byte {
 	if p == nil {
 		return nil
@@ -53,7 +54,7 @@ func (p *Packed) bytes() []byte {
 	return p.Bytes
 }
 
-// pick returns a Packed with the ids at the given positions.
+// The method "pick" returns a Packed with the ids at the given positions.
 func (p *Packed) pick(positions []uint32) *Packed {
 	picked := &Packed{Bytes: make([]byte, 0, p.Width*len(positions)), Width: p.Width}
 	for _, position := range positions {
@@ -62,7 +63,7 @@ func (p *Packed) pick(positions []uint32) *Packed {
 	return picked
 }
 
-// The method slice returns a Packed with the ids at the positions from first to last-1.
+// The method "slice" returns a Packed with the ids at the positions from first to last-1.
 func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
@@ -104,7 +105,7 @@ func formOf(answer []byte, name, list string) (form, error) {
 	return inBitmaps, nil
 }
 
-// The type ignored stands for a JSON value that need not be decoded.
+// The type "ignored" represents a JSON value that need not be decoded.
 type ignored struct{}
 
 // UnmarshalJSON accepts every value.

@@ -10,14 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Permits makes one API call, which requests permits to start sends. Permits is for callers that keep the distances
-// between their sends themselves; a Pacer keeps these distances for its callers. The wait for a slot (start time) in
-// the response counts from the moment when Permits returns. A permit may be used at its slot or later, but not earlier.
-// The age of a permit counts from the call of Permits; callers must drop permits that are older than UsableFor. If a
-// call of Permits took longer than half of UsableFor, the caller should repeat the request with its RequestID. The
-// response to a repeated request for permits shows the slots that are still in the future. If the field Replayed of the
-// response is true, permits with a wait of 0 may be old. The service may have granted old permits during the first call
-// of Permits with this RequestID. After an error of Permits, the caller must not send.
+// The method Permits makes one API call, which requests permits to start sends. The method Permits is for callers that
+// space their sends themselves; a Pacer spaces the sends of its callers. The wait for a slot (start time) in the
+// response counts from the moment when Permits returns. A permit may be used at its slot or later, but not earlier. The
+// age of a permit counts from the call of Permits; callers must drop permits that are older than UsableFor. If a call
+// of Permits took longer than half of UsableFor, the caller should repeat the request with its RequestID. The response
+// to a repeated request for permits shows the slots that are still in the future. If the field Replayed of the response
+// is true, permits with a wait of 0 may be old. The service may have granted old permits during the first call of
+// Permits with this RequestID. After an error of Permits, the caller must not send.
 //
 // If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
@@ -31,13 +31,13 @@ func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permit
 	return answer, nil
 }
 
-// Pacers returns the state of every pacer (rate limiter for sends) of the service.
+// The method Pacers returns the state of every pacer (rate limiter for sends) of the service.
 func (c *Client) Pacers(ctx context.Context) (*api.Pacers, error) {
 	return read[api.Pacers](ctx, c, "/v1/pacers")
 }
 
-// Pacer returns the state of one pacer (rate limiter for sends) of the service. The method PacerLog returns the state
-// for one message or key, for a pacer that counts each message or key separately.
+// The method Pacer returns the state of one pacer (rate limiter for sends) of the service. The method PacerLog returns
+// the state for one message or key, for a pacer that counts each message or key separately.
 func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error) {
 	return read[api.PacerState](ctx, c, pacerPath(name))
 }
@@ -58,7 +58,7 @@ func (c *Client) PacerLog(ctx context.Context, name, messageID, key string) (*ap
 
 // ForgetPacer deletes the log of a pacer's granted permits. For a pacer that counts each message separately,
 // ForgetPacer deletes the logs of all messages. After ForgetPacer, the service grants permits as if the pacer had
-// granted no permit before. Calling ForgetPacer twice has the same effect as once.
+// granted no permit before. A second call of ForgetPacer has no further effect.
 func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	if err := c.call(ctx, "DELETE", pacerPath(name), nil, nil); err != nil {
 		return fmt.Errorf("forget pacer %q: %w", name, err)

@@ -28,10 +28,10 @@ type PressureAtLimit struct {
 	Limit   string // "": any limit
 }
 
-// Pressure returns the number of messages per person, and the number of users who may receive no further message now.
-// Pressure also returns the campaigns that used up the limits of users who may receive no further message. Pressure
-// needs a service that keeps an audit (a record of its decisions). A call of Pressure may take seconds, and the service
-// serves only one such call of an API key at a time.
+// The method Pressure returns the number of messages per person, and the number of users who may receive no further
+// message now. The method Pressure also returns the campaigns that used up the limits of users who may receive no
+// further message. The method Pressure needs a service that keeps an audit (a record of its decisions). A call of
+// Pressure may take seconds, and the service serves only one such call of an API key at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

@@ -11,13 +11,13 @@ import (
 	"capper/client/api"
 )
 
-// Explain returns the reasons why a user may or may not receive a message now.
+// The method Explain returns the reasons why a user may or may not receive a message now.
 func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, error) {
 	return read[api.Explanation](ctx, c, userPath(user))
 }
 
-// Erase deletes the recorded sends of a user. Erase does not change the sets of the user: changes that API calls
-// made, such as an opt-out, remain. An unknown user is no error.
+// The method Erase deletes the recorded sends of a user. The method Erase does not change the sets of the user: changes
+// that API calls made, such as an opt-out, remain. An unknown user is no error.
 func (c *Client) Erase(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user), nil, nil); err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)
@@ -59,7 +59,7 @@ func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 // idPath returns the URL path of a user.
 func idPath(id string) string { return "/v1/users/" + pathEscape(id) }
 
-// pathEscape escapes a name in a URL path. The names "." and ".." would otherwise be steps in the path.
+// pathEscape escapes a name in a URL path. Without the escape, the names "." and ".." would be steps in the path.
 func pathEscape(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
@@ -73,7 +73,7 @@ func (c *Client) IDs(ctx context.Context) (*api.IDs, error) { return read[api.ID
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
 
-// Decisions returns the decisions about a user that the audit has recorded since the given time.
+// The method Decisions returns the decisions about a user that the audit has recorded since the given time.
 func (c *Client) Decisions(ctx context.Context, user uint32, since time.Time) (*api.Decisions, error) {
 	return read[api.Decisions](ctx, c, userPath(user)+"/decisions?since="+
 		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
@@ -107,18 +107,18 @@ func decidedPath(messageID, channel, namespace string) string {
 	return "/v1/decisions?" + parameters.Encode()
 }
 
-// Limits returns the policy that the service applies now: the limits of every segment.
+// The method Limits returns the policy that the service applies now: the limits of every segment.
 func (c *Client) Limits(ctx context.Context) (*api.Policy, error) {
 	return read[api.Policy](ctx, c, "/v1/limits")
 }
 
-// Status returns the state of the service.
+// The method Status returns the state of the service.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return read[api.Status](ctx, c, "/v1/status")
 }
 
-// Alive requests /healthz once; this request needs no API key. If the service must be restarted, Alive returns an
-// error. If the error of Alive is an *Error with CodeUnavailable, it describes a problem that only a restart solves.
+// The method Alive makes one request to /healthz, without an API key. If the service must be restarted, Alive returns
+// an error. If the error of Alive is an *Error with CodeUnavailable, it describes a problem that only a restart solves.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.once(ctx, "GET", "/healthz", nil, nil)
 }

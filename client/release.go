@@ -44,7 +44,7 @@ func (r *ReleaseRequest) check() error {
 	return (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("release")
 }
 
-// Release releases the recorded sends that the request selects, in one API call.
+// The method Release releases the recorded sends that the request selects, in one API call.
 func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -123,10 +123,10 @@ func released[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. If the users are an
-// Audience, ReleaseAll divides it into parts of one segments generation (published version). A caller of ReleaseAll
-// should set Audience.Generation to the generation of the filter calls, because the current generation may select other
-// users.
+// ReleaseAll works like Release, but for any number of users: it makes a call for each batch of users, like FilterAll.
+// If the users are an Audience, ReleaseAll divides it into parts of one segments generation (published version). A
+// caller of ReleaseAll should set Audience.Generation to the generation of the filter calls, because the current
+// generation may select other users.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
 	if err := r.check(); err != nil {
 		return err

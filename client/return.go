@@ -25,11 +25,12 @@ func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.P
 // ErrPacerClosed is the error for a caller that waits for permits of a Pacer that is closed.
 var ErrPacerClosed = errors.New("the pacer is closed")
 
-// Close finds the Pacer's unused permits whose slots (start times) are in the future, gives them back to the service,
-// and returns their number. Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed.
-// Close waits for the response to a running request for permits, because the response may contain more permits. Close
-// also waits for the service's response about the unused permits. When ctx ends, Close stops waiting. If Close returns
-// an error, the service may still count permits that nobody used. A second Close has no effect.
+// The method Close finds the Pacer's unused permits whose slots (start times) are in the future, gives them back to the
+// service, and returns their number. Callers that wait for permits of the Pacer, now or later, get the error
+// ErrPacerClosed. The method Close waits for the response to a running request for permits, because the response may
+// contain more permits. The method Close also waits for the service's response about the unused permits. When ctx ends,
+// Close stops waiting. If Close returns an error, the service may still count permits that nobody used. A second Close
+// has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {
@@ -50,8 +51,8 @@ func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	return returned, err
 }
 
-// The method shut ends the waits of all callers. The first result of the method shut is a channel that is closed when
-// no request for permits runs. The second result of the method shut says whether the Pacer was open.
+// The method "shut" ends the waits of all callers. The first result of the method "shut" is a channel that is closed
+// when no request for permits runs. The second result of the method "shut" says whether the Pacer was open.
 func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,9 +81,9 @@ func (p *Pacer) ended() {
 	}
 }
 
-// The method leftover removes all unused permits from the Pacer. The result of the method leftover contains the number
-// of permits of each request that may have permits with future slots (start times). A request without a response is
-// also in the result, because the service may have granted its permits.
+// The method "leftover" removes all unused permits from the Pacer. The result of the method "leftover" contains the
+// number of permits of each request that may have permits with future slots (start times). The result also contains
+// each request without a response, because the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

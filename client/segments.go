@@ -12,13 +12,13 @@ import (
 	"capper/client/api"
 )
 
-// Segments lists the segments and sets of the current generation (published version).
+// The method Segments lists the segments and sets of the current generation (published version).
 func (c *Client) Segments(ctx context.Context) (*api.Segments, error) {
 	return read[api.Segments](ctx, c, "/v1/segments")
 }
 
-// Generations lists the published generations (versions) of the segments, at the location from which the service loads
-// them.
+// The method Generations lists the published generations (versions) of the segments, at the location from which the
+// service loads them.
 func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 	return read[api.Generations](ctx, c, "/v1/generations")
 }
@@ -59,7 +59,7 @@ type LookupResult struct {
 	Audience      *api.AudienceTaken // with an Audience: its users and the cursor of the next call
 }
 
-// Lookup returns, in one API call, the segment and the sets of users. Lookup records no sends.
+// The method Lookup returns, in one API call, the segment and the sets of users. The method Lookup records no sends.
 func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, error) {
 	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("lookup"); err != nil {
 		return nil, err
@@ -148,9 +148,9 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 	return bitmap.Bitmap, answer.header.Get(api.HeaderGeneration), nil
 }
 
-// Members iterates over the ids of a segment or set in pages, in ascending order. All pages of Members are from one
-// generation (published version). An empty argument "generation" selects the generation that is current at the first
-// page. The iteration ends after an error.
+// The method Members iterates over the ids of a segment or set in pages, in ascending order. All pages of Members are
+// from one generation (published version). An empty argument "generation" selects the generation that is current at the
+// first page. The iteration ends after an error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}

@@ -8,9 +8,9 @@ import (
 	"capper/client/api"
 )
 
-// Import records sends that another system made, with their own times, in one call. Import applies no limits. A
-// second import of the same sends has no effect, so a caller can repeat a failed call unchanged. Import needs an API
-// key with the scope admin.
+// The method Import records sends that another system made, with their own times, in one call. The method Import
+// applies no limits. A second import of the same sends has no effect, so a caller can repeat a failed call unchanged.
+// The method Import needs an API key with the scope admin.
 func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return c.ImportInto(ctx, "", r)
 }

@@ -27,19 +27,19 @@ type SetChange struct {
 	AddImages    []uint64
 	RemoveImages []uint64
 	// At is the time when the users asked for the change; zero: the time of the call. Among several changes of a user,
-	// the change with the latest time takes effect. A caller that repeats calls after a long outage should therefore
-	// set At.
+	// the change with the latest time takes effect. A caller that repeats changes of a set after a long outage should
+	// therefore fill the field At.
 	At time.Time
 }
 
 // setCalls is the smallest number of users for which a call that changes a set contains a bitmap instead of ids.
 const setCalls = 1000
 
-// ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, later decisions of
-// all service instances use an addition. On instances that did not receive the call, a removal takes effect within
-// about a second. No crash loses the change. ChangeSet needs an API key with the scope lists. If the change has more
-// than api.MaxSetUsers users, ChangeSet makes several API calls. If ChangeSet makes several API calls, its result
-// counts the users of all calls, and has the time of the last call.
+// ChangeSet adds users to a set and removes users from it. After ChangeSet returns without an error, all later
+// decisions of all service instances use an addition. On instances that did not receive the call, a removal takes
+// effect within about a second. No crash loses the change. ChangeSet needs an API key with the scope lists. If the
+// change has more than api.MaxSetUsers users, ChangeSet makes several API calls. If ChangeSet makes several API calls,
+// its result counts the users of all calls, and has the time of the last call.
 //
 // After an error of ChangeSet, some users of the change may have been added or removed. If ChangeSet returns a result
 // together with an error, the result counts the users of the API calls with status 200. A caller may safely repeat
@@ -59,7 +59,7 @@ func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*
 	return sum, nil
 }
 
-// The method bodies returns the request bodies of the API calls that a change of a set needs.
+// The method "bodies" returns the request bodies of the API calls that a change of a set needs.
 func (change *SetChange) bodies() ([]any, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
 		return change.bodiesOfIDs()
@@ -204,9 +204,9 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation (published version), and the configured sets that no build has
-// published. For each set, Sets returns the number of live changes (changes by API calls). Sets needs an API key with
-// the scope read or lists.
+// The method Sets lists the sets of the current generation (published version), and the configured sets that no build
+// has published. For each set, Sets returns the number of live changes (changes by API calls). The method Sets needs an
+// API key with the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }

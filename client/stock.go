@@ -25,8 +25,8 @@ type stockRun struct {
 	of      *asking       // request that got the permits; nil: the slots are past
 }
 
-// The method due returns the number of permits of the run (permits with equal distances) whose slots (start times) are
-// not later than now.
+// The method "due" returns the number of permits of the run (permits with equal distances) whose slots (start times)
+// are not later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
 	case passed < 0:
@@ -41,7 +41,7 @@ func (r *stockRun) due(now time.Time) int {
 // The method "last" returns the slot (start time) of the last permit of the run (permits with equal distances).
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
-// The method cut removes the first n permits from the run (permits with equal distances) and returns the slot of the
+// The method "cut" removes the first n permits from the run (permits with equal distances) and returns the slot of the
 // last removed permit.
 func (r *stockRun) cut(n int) (slot time.Time) {
 	slot = r.at.Add(time.Duration(n-1) * r.every)
@@ -49,11 +49,11 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from the
-// arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response to a
-// repeated call, a permit whose slot has passed has a wait of 0. A permit whose slot has passed may be old: the service
-// may have granted it as early as the first attempt of the call. If the slot (start time) of a permit has passed, the
-// Pacer may use the permit until the time "inTime" after the first attempt of the call.
+// The method "add" puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit
+// counts from the arrival of the response, and the age of a permit counts from the start of the client's attempt. In
+// the response to a repeated call, a permit whose slot has passed has a wait of 0. A permit whose slot has passed may
+// be old: the service may have granted the permit at the first attempt of the call. If the slot (start time) of a
+// permit has passed, the Pacer may use the permit until the time "inTime" after the first attempt of the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -80,7 +80,7 @@ func (s *stock) lasts() map[*asking]time.Time {
 	return lasts
 }
 
-// remove removes the permits of the given request from the Pacer's unused permits.
+// The method "remove" removes the permits of the given request from the Pacer's unused permits.
 func (s *stock) remove(of *asking) {
 	s.runs = slices.DeleteFunc(s.runs, func(r stockRun) bool {
 		if r.of == of {
@@ -90,7 +90,7 @@ func (s *stock) remove(of *asking) {
 	})
 }
 
-// The method lapse removes unused permits whose lease (time limit for unused permits) ends before their slot, because
+// The method "lapse" removes unused permits whose lease (time limit for unused permits) ends before their slot, because
 // the service takes such permits back.
 func (s *stock) lapse(now time.Time) {
 	left := s.runs[:0]
@@ -107,7 +107,7 @@ func (s *stock) lapse(now time.Time) {
 	s.runs = left
 }
 
-// sort sorts the runs of unused permits by the slot (start time) of their first permit.
+// The method "sort" sorts the runs of unused permits by the slot (start time) of their first permit.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
@@ -122,7 +122,7 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	}
 }
 
-// The type taken describes permits that the Pacer took together from the stock (the Pacer's unused permits): the
+// The type "taken" describes permits that the Pacer took together from the stock (the Pacer's unused permits): the
 // number, the latest slot and the time for use.
 type taken struct {
 	permits int
@@ -131,7 +131,7 @@ type taken struct {
 	until   time.Time     // time until which all of them may be used
 }
 
-// take finds permits in the Pacer's stock whose slot (start time) has come, and removes up to n of them.
+// The method "take" finds permits in the Pacer's stock whose slot (start time) has come, and removes up to n of them.
 func (s *stock) take(now time.Time, n int) (t taken) {
 	for t.permits < n && len(s.runs) > 0 {
 		upTo := now
@@ -152,8 +152,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// The method "ahead" removes all unused permits from the Pacer. For each request that has permits with slots (start
-// times) after now, ahead() returns the number of its permits.
+// The method "ahead" removes all unused permits from the Pacer. For each request with at least one slot (start time)
+// after the argument "now", ahead() returns the number of all permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -166,7 +166,7 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// The method drop discards unused permits that are too old, and returns the number of discarded permits. The slots
+// The method "drop" discards unused permits that are too old, and returns the number of discarded permits. The slots
 // (start times) of discarded permits are past, so the Pacer cannot give these permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
@@ -185,8 +185,8 @@ func (s *stock) drop(now time.Time) (dropped int) {
 	return dropped
 }
 
-// The method cut removes n permits from the first run of the Pacer's unused permits, and returns the slot (start time)
-// of the last removed permit.
+// The method "cut" removes n permits from the first run of the Pacer's unused permits, and returns the slot (start
+// time) of the last removed permit.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n
@@ -199,7 +199,8 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// The method next returns the slot of the next unused permit. The method next must not be called for an empty stock.
+// The method "next" returns the slot of the next unused permit. The method "next" must not be called for an empty
+// stock.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
 // The method "last" returns the slot (start time) of the last unused permit, or the zero time if there is none.

@@ -8,8 +8,8 @@ import (
 	"capper/client/api"
 )
 
-// The type given holds the fields of a request that can name the users of a call. A request must contain exactly one of
-// the fields of the type given.
+// The type "given" holds the fields of a request that can name the users of a call. A request must contain exactly one
+// of the fields of the type "given".
 type given struct {
 	users    []uint32
 	ids      []string
@@ -18,7 +18,7 @@ type given struct {
 	audience *Audience
 }
 
-// check returns an error unless exactly one field names the users of a call.
+// The method "check" returns an error unless exactly one field names the users of a call.
 func (g *given) check(call string) error {
 	ways := 0
 	for _, way := range []bool{len(g.users) > 0, len(g.ids) > 0, g.bitmap != nil, g.packed != nil,

@@ -52,12 +52,12 @@ func newExpressionError(expression string, err error) *ExpressionError {
 	return &ExpressionError{Expression: expression, Column: column, Nearest: nearest, err: err}
 }
 
-// Generation returns the name of the generation (published version) in which the audience selects users.
+// The method Generation returns the name of the generation (published version) in which the audience selects users.
 func (a *Audience) Generation() string { return a.of.Generation() }
 
-// Sample returns a random percentage of the audience. The argument "percent" must be above 0 and at most 100. Calls of
-// Sample with equal percentages and salts select the same users, on every machine and in every generation. With another
-// salt, Sample selects other users.
+// The method Sample returns a random percentage of the audience. The argument "percent" must be above 0 and at most
+// 100. Calls of Sample with equal percentages and salts select the same users, on every machine and in every
+// generation. With another salt, Sample selects other users.
 func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	sample, err := share.New(share.Sample, percent, salt)
 	if err != nil {
@@ -68,10 +68,10 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and the id gives
-// each user a number from 0 to 100, and Cell selects the users between two numbers. If the ranges of two cells with the
-// same salt do not overlap, these cells have no user in common. Cells whose ranges cover 0 to 100 contain the whole
-// audience. Sample(p, salt) equals Cell(0, p, salt).
+// The method Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and
+// the id gives each user a number from 0 to 100, and Cell selects the users between two numbers. If the ranges of two
+// cells with the same salt do not overlap, these cells have no user in common. Cells whose ranges cover 0 to 100
+// contain the whole audience. Sample(p, salt) equals Cell(0, p, salt).
 func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	sample, err := share.NewCell(share.Sample, from, to, salt)
 	if err != nil {
@@ -82,9 +82,10 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Part returns one of several parts of the audience. All parts have about the same size. The argument "index" counts
-// from 0. The parts of an audience have no user in common and together contain the whole audience. The order of the
-// calls of Sample and Part has no effect, because Part always divides the whole audience before the sample applies.
+// The method Part returns one of several parts of the audience. All parts have about the same size. The argument
+// "index" counts from 0. The parts of an audience have no user in common and together contain the whole audience. The
+// order of the calls of Sample and Part has no effect, because Part always divides the whole audience before the sample
+// applies.
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:
@@ -98,7 +99,7 @@ func (a *Audience) Part(index, of int) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Count returns the number of users in the audience. The only error of Count is the error of ctx.
+// The method Count returns the number of users in the audience. The only error of Count is the error of ctx.
 func (a *Audience) Count(ctx context.Context) (uint64, error) { return a.of.Count(ctx, a.query) }
 
 // Users yields the users of the audience in ascending order, in slices of at most n users. The argument n must be above
@@ -120,8 +121,8 @@ func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] 
 	}
 }
 
-// Bitmap returns the users of the audience as a bitmap in the portable roaring format. The service accepts such a
-// bitmap in base64 as users_bitmap. The only error of Bitmap is the error of ctx.
+// The method Bitmap returns the users of the audience as a bitmap in the portable roaring format. The service accepts
+// such a bitmap in base64 as users_bitmap. The only error of Bitmap is the error of ctx.
 func (a *Audience) Bitmap(ctx context.Context) ([]byte, error) {
 	b, err := a.of.Bitmap(ctx, a.query)
 	if err != nil {

@@ -31,6 +31,6 @@
 //
 // # Not here
 //
-// The capper service, not package lookup, decides whether a user may receive a message, because only the service has
-// the limits and the earlier sends. Package client calls the service.
+// Only the capper service decides whether a user may receive a message, because package lookup has no limits and no
+// earlier sends. Package client calls the service.
 package lookup

@@ -29,9 +29,9 @@ type Follower struct {
 	running   sync.WaitGroup
 }
 
-// Follow loads the live generation (published version in use) from the source, or from the cache if the source fails.
-// After the first load, the Follower checks the source for new generations in the background until Close. The argument
-// ctx of Follow limits the first load, but not the later checks.
+// The function Follow loads the live generation (published version in use) from the source, or from the cache if the
+// source fails. After the first load, the Follower checks the source for new generations in the background until Close.
+// The argument ctx of Follow limits the first load, but not the later checks.
 func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	f, err := open(ctx, &cfg)
 	if err == nil {
@@ -46,7 +46,7 @@ func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	return f, nil
 }
 
-// The function open returns a Follower that has not loaded a generation yet.
+// The function "open" returns a Follower that has not loaded a generation yet.
 func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	named, err := audience.NewNamed(cfg.Expressions)
 	if err != nil {
@@ -95,8 +95,8 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	return g, nil
 }
 
-// The method load loads a generation (published version). If this generation lacks a name in Config.Require, the method
-// load returns an error.
+// The method "load" loads a generation (published version). If this generation lacks a name in Config.Require, the
+// method "load" returns an error.
 func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	err := f.refresher.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -113,7 +113,7 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// The function lacks returns an error if a generation lacks a required segment or set. The error names the missing
+// The function "lacks" returns an error if a generation lacks a required segment or set. The error names the missing
 // segment or set.
 func lacks(required []string, m *segments.Manifest) error {
 	has := map[string]bool{}
@@ -135,12 +135,12 @@ func lacksError(name string) error {
 	return fmt.Errorf("required segment or set %q does not exist", name)
 }
 
-// Current returns the generation in use. For look-ups that belong together, a caller should use one Generation, because
-// the next call of Current may return a newer Generation.
+// The method Current returns the generation in use. For look-ups that belong together, a caller should use one
+// Generation, because the next call of Current may return a newer Generation.
 func (f *Follower) Current() *Generation { return f.current.Load() }
 
-// Close stops the background checks and waits for a running check to end. Existing Generations remain usable. A second
-// call of Close has no effect.
+// The method Close stops the background checks and waits for a running check to end. Existing Generations remain
+// usable. A second call of Close has no effect.
 func (f *Follower) Close() {
 	f.stop()
 	f.running.Wait()
@@ -160,7 +160,7 @@ type Status struct {
 	ErrorAt time.Time
 }
 
-// Status returns the state of the generation in use and of the last check of the source.
+// The method Status returns the state of the generation in use and of the last check of the source.
 func (f *Follower) Status() Status {
 	s := f.refresher.Status()
 	return Status{

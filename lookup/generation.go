@@ -39,7 +39,7 @@ func newGeneration(s *segments.Snapshot, engine *audience.Engine, named *audienc
 	return g
 }
 
-// Name returns the generation's name, which begins with its creation time.
+// The method Name returns the generation's name, which begins with its creation time.
 func (g *Generation) Name() string { return g.snapshot.Generation() }
 
 // CreatedAt returns the creation time of the generation (published version).
@@ -48,11 +48,11 @@ func (g *Generation) CreatedAt() time.Time { return g.snapshot.CreatedAt() }
 // SizeBytes returns the size of the generation in memory, in bytes.
 func (g *Generation) SizeBytes() int64 { return g.snapshot.SizeBytes() }
 
-// Segment returns the name of the user's segment, or NoSegment. Segment does not allocate memory.
+// The method Segment returns the name of the user's segment, or NoSegment. The method Segment does not allocate memory.
 func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(user)] }
 
-// Segments returns the names of the segments in the order of precedence. The caller must not change
-// the slice.
+// The method Segments returns the names of the segments in the order of precedence. The caller must not change the
+// slice.
 func (g *Generation) Segments() []string { return g.segments }
 
 // SegmentCodes sets codes[i] to a code for the segment of users[i]: the segment's index in Segments plus 1, or 0 for no
@@ -60,8 +60,8 @@ func (g *Generation) Segments() []string { return g.segments }
 // least as long as the slice users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
-// Contains reports whether a user is in the named set or segment. If no segment or set has the name, Contains returns
-// an *UnknownError. Without an error, Contains does not allocate memory.
+// The method Contains reports whether a user is in the named set or segment. If no segment or set has the name,
+// Contains returns an *UnknownError. Without an error, Contains does not allocate memory.
 func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -70,7 +70,7 @@ func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	return s.Contains(user), nil
 }
 
-// Set returns the named set or segment, for repeated look-ups. The error of Set is an *UnknownError.
+// The method Set returns the named set or segment, for repeated look-ups. The error of Set is an *UnknownError.
 func (g *Generation) Set(name string) (Set, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -79,8 +79,8 @@ func (g *Generation) Set(name string) (Set, error) {
 	return *s, nil
 }
 
-// Sets returns the names of the sets in the order of the generation, without the segments. The caller
-// owns the slice.
+// The method Sets returns the names of the sets in the order of the generation, without the segments. The caller owns
+// the slice.
 func (g *Generation) Sets() []string {
 	sets := g.snapshot.Sets()
 	names := make([]string, len(sets))
@@ -90,7 +90,7 @@ func (g *Generation) Sets() []string {
 	return names
 }
 
-// UnknownError reports a name that is neither a set nor a segment of the generation.
+// UnknownError reports that the generation contains no set and no segment with the given name.
 type UnknownError struct{ Name, Generation string }
 
 func (e *UnknownError) Error() string {
@@ -106,15 +106,16 @@ type Set struct {
 	codes  *bitmap.CodeMap // for a segment
 }
 
-// Name returns the name of the set or segment.
+// The method Name returns the name of the set or segment.
 func (s Set) Name() string { return s.name }
 
-// Users returns the number of users in the published bitmap of the set or segment. If the Set is a segment, this
-// number includes users who belong to an earlier segment.
+// The method Users returns the number of users in the published bitmap of the set or segment. If the Set is a segment,
+// this number includes users who belong to an earlier segment.
 func (s Set) Users() uint64 { return s.users }
 
-// Contains reports whether the user is in the set or segment. If the bitmaps of several segments contain a user, the
-// user belongs to the first of these segments, and to no other segment. Contains does not allocate memory.
+// The method Contains reports whether the user is in the set or segment. If the bitmaps of several segments contain a
+// user, the user belongs to the first of these segments, and to no other segment. The method Contains does not allocate
+// memory.
 func (s Set) Contains(user uint32) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(user)
@@ -122,9 +123,9 @@ func (s Set) Contains(user uint32) bool {
 	return s.codes != nil && s.codes.Code(user) == s.code
 }
 
-// Mark sets in[i] to true if users[i] is in the set, and otherwise to false. The users may be in any order, but Mark is
-// fastest with ascending users. The slice "in" must be at least as long as the slice users. Mark does not allocate
-// memory.
+// The method Mark sets in[i] to true if users[i] is in the set, and otherwise to false. The users may be in any order,
+// but Mark is fastest with ascending users. The slice "in" must be at least as long as the slice users. The method Mark
+// does not allocate memory.
 func (s Set) Mark(users []uint32, in []bool) {
 	in = in[:len(users)]
 	var marks [256]uint8
@@ -137,7 +138,7 @@ func (s Set) Mark(users []uint32, in []bool) {
 	}
 }
 
-// The method mark sets marks[i] to the set's code if users[i] is in the set, and otherwise to another value.
+// The method "mark" sets marks[i] to the set's code if users[i] is in the set, and otherwise to another value.
 func (s Set) mark(users []uint32, marks []uint8) {
 	clear(marks)
 	switch {

@@ -10,7 +10,7 @@ import (
 type AudienceQuery struct {
 	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a blank
 	// must precede it) and parentheses. The operator & binds first; the operators | and - are evaluated from left to
-	// right. "all" is every user in any segment or set, and "default" is every such user without a segment.
+	// right. The name "all" means every user in any segment or set, and "default" is every such user without a segment.
 	Audience string  `json:"audience,omitempty"`
 	Sample   *Sample `json:"sample,omitempty"` // only a share of the users
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
@@ -25,9 +25,9 @@ type AudienceQuery struct {
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample selects a fixed percentage of the users, chosen by a hash of their ids; docs/audiences.md describes samples. A
-// Sample has either Percent, or From and To. From and To are percentages. Two Samples with the same salt and disjoint
-// ranges have no common user.
+// The type Sample selects a fixed percentage of the users, chosen by a hash of their ids; docs/audiences.md describes
+// samples. A Sample has either Percent, or From and To. From and To are percentages. Two Samples with the same salt and
+// disjoint ranges have no common user.
 type Sample struct {
 	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; equals the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
@@ -35,7 +35,7 @@ type Sample struct {
 	Salt    string  `json:"salt"`              // a different salt selects a different sample
 }
 
-// Part is one of several disjoint parts of equal size that together form an audience.
+// The type Part is one of several disjoint parts of equal size that together form an audience.
 type Part struct {
 	Of    int `json:"of"`    // 1 to MaxParts
 	Index int `json:"index"` // from 0
@@ -114,7 +114,7 @@ type Forecast struct {
 	Used []LimitUse `json:"used,omitempty"`
 }
 
-// LimitUse groups the users of a segment by the number of their recorded sends that one limit counts now.
+// LimitUse groups the users of a segment by the number of sends that one limit counts now for each user.
 type LimitUse struct {
 	Segment string    `json:"segment"` // NoSegment for users without a segment
 	Limit   string    `json:"limit"`
@@ -122,8 +122,8 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep counts the users for whom the limit counts at least Sends sends, but fewer than the Sends of the next
-// UseStep.
+// UseStep holds the number of users who have at least Sends sends in the limit's window, but fewer than the next
+// UseStep requires.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

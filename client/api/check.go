@@ -38,7 +38,7 @@ type SendsCheckSummary struct {
 	Recorded  int `json:"recorded"`
 	Missing   int `json:"missing"`
 	// Forgotten counts users without a recorded send whose log of sends is full. Newer sends may have displaced the
-	// send from such a log.
+	// send from a full log.
 	Forgotten   int `json:"forgotten"`
 	Unavailable int `json:"unavailable"`
 	Duplicates  int `json:"duplicates"`

@@ -2,10 +2,10 @@ package api
 
 import "net/http"
 
-// Code is the stable name of an API error, by which programs recognise it.
+// The type Code is the stable name of an API error, by which programs recognise it.
 type Code string
 
-// These constants are all codes of API errors. Each error code belongs to one HTTP status.
+// The constants below are all codes of API errors. Each error code belongs to one HTTP status.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeUnauthorized     = "unauthorized"
@@ -26,7 +26,7 @@ const (
 	CodeInternal         = "internal"
 )
 
-// Codes returns all codes of API errors.
+// The function Codes returns all codes of API errors.
 func Codes() []Code {
 	return []Code{
 		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed,
@@ -36,8 +36,8 @@ func Codes() []Code {
 	}
 }
 
-// Status returns the HTTP status of an error response with this code. Status holds the program's only table
-// that maps error codes to HTTP statuses. An unknown code has the status 500.
+// The method Status returns the HTTP status of an error response with this code. The method Status holds the program's
+// only table that maps error codes to HTTP statuses. An unknown code has the status 500.
 func (c Code) Status() int {
 	switch c {
 	case CodeInvalidRequest:

@@ -211,7 +211,7 @@ type SegmentSummary struct {
 	Allowed   int `json:"allowed"`
 }
 
-// Add adds the counts in the summary of another filter call to the receiver s.
+// The method Add adds the counts in the summary of another filter call to the receiver s.
 func (s *Summary) Add(batch *Summary) {
 	s.Requested += batch.Requested
 	s.Allowed += batch.Allowed

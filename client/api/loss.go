@@ -11,7 +11,7 @@ type AcceptRequest struct {
 	Reason string `json:"reason"` // 1 to MaxReason bytes: the operator's reason
 }
 
-// Accepted is the response to POST /v1/store/accept: the losses of recorded sends that the call accepted.
+// The type Accepted is the response to POST /v1/store/accept: the losses of recorded sends that the call accepted.
 type Accepted struct {
 	Losses []AcceptedLoss `json:"losses"` // empty: there was no loss to accept
 }

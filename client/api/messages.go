@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Messages is the response to GET /v1/messages: a page of messages (campaigns) with their counts, by default the latest
-// call first.
+// The type Messages is the response to GET /v1/messages: a page of messages (campaigns) with their counts, by default
+// the latest call first.
 type Messages struct {
 	Messages []Message `json:"messages"`
 	More     bool      `json:"more"` // the list has another page

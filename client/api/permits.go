@@ -35,7 +35,7 @@ const (
 	MaxLease     = time.Hour
 )
 
-// Wait is a duration in the text form of Go, such as "2s".
+// The type Wait is a duration in the text form of Go, such as "2s".
 type Wait time.Duration
 
 // MarshalText encodes the wait in the format of time.Duration.
@@ -48,7 +48,7 @@ func (w *Wait) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Permits is the response to POST /v1/permits: the granted permits with the times from which they may be used.
+// The type Permits is the response to POST /v1/permits: the granted permits with the times from which they may be used.
 type Permits struct {
 	Granted   int        `json:"granted"`
 	Slots     []Slot     `json:"slots"` // slots (start times) of the Granted permits, the earliest first
@@ -60,9 +60,9 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
-// UsableFor returns the time for which a permit may be used, counted from its slot (start time). The time is a second,
-// or the shortest window in the response if that window is shorter. The client must drop a permit that is older than
-// UsableFor, because other senders may have received permits in the meantime.
+// UsableFor returns the time for which a permit may be used, counted from its slot (start time). A permit may be used
+// for a second, or for the shortest window in the response if this window is shorter. The client must drop a permit
+// that is older than UsableFor, because other senders may have received permits in the meantime.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {
@@ -73,10 +73,10 @@ func (p *Permits) UsableFor() time.Duration {
 	return usable
 }
 
-// Slot is a series of permits at equal intervals. A sender may use the first permit of a Slot after WaitMS, and each
-// further permit EveryMS after the previous one. The wait for a permit counts from the moment when the client reads
-// the response, so that no send starts too early. The age of a permit counts from the moment when the client sent the
-// call.
+// The type Slot is a series of permits at equal intervals. A sender may use the first permit of a Slot after WaitMS,
+// and each further permit EveryMS after the previous one. The wait for a permit counts from the moment when the client
+// reads the response, so that no send starts too early. The age of a permit begins at the moment when the client sent
+// the call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all permits have the same slot
@@ -89,8 +89,8 @@ type LimitedBy struct {
 	// Limit is the window of the limit, such as "1m", or a special value. "rate": the rate. "queue": later slots are
 	// already granted. "share": the free permits are reserved for other shares, or the call's own share is used up.
 	Limit string `json:"limit"`
-	// TooEarly means that the slot is within the max_wait of the call and of its pacers, but stays free for calls of a
-	// share, or for calls with a shorter wait, until the slot is near. A later call may get the slot.
+	// TooEarly means that the slot is within the max_wait of the call and of its pacers. The slot stays free for calls
+	// of a share, or for calls with a shorter wait, until the slot is near. A later call may get the slot.
 	TooEarly bool `json:"too_early,omitempty"`
 }
 
@@ -117,7 +117,7 @@ type PacerState struct {
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max,omitempty"`
 	Window string `json:"window,omitempty"`
-	// The fields Rate, as configured, and Limits are only in responses about pacers and in responses to calls for 0
+	// The fields Rate (as configured) and Limits are only in responses about pacers, and in responses to calls for 0
 	// permits.
 	Rate    string          `json:"rate,omitempty"`
 	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in responses about pacers
@@ -146,7 +146,7 @@ type PacerShare struct {
 	Percent int    `json:"percent"`
 }
 
-// Pacers is the response to GET /v1/pacers.
+// The type Pacers is the response to GET /v1/pacers.
 type Pacers struct {
 	Pacers        []PacerState `json:"pacers"`
 	ConfigVersion string       `json:"config_version"`

@@ -18,21 +18,21 @@ type Policy struct {
 	Timezone string `json:"timezone,omitempty"`
 }
 
-// Suppression denies all sends to the users of a set.
+// The type Suppression denies all sends to the users of a set.
 type Suppression struct {
 	Set        string   `json:"set"`
 	Channels   []string `json:"channels,omitempty"` // empty: all
 	EvenExempt bool     `json:"even_exempt,omitempty"`
 }
 
-// Holdout denies sends to a fixed share of all users, who serve as a control group.
+// The type Holdout denies sends to a fixed share of all users, who serve as a control group.
 type Holdout struct {
 	Percent  float64  `json:"percent"`
 	Salt     string   `json:"salt"`
 	Channels []string `json:"channels,omitempty"` // empty: all
 }
 
-// Quiet describes quiet hours.
+// The type Quiet describes quiet hours.
 type Quiet struct {
 	From     string   `json:"from"` // such as 21:00
 	To       string   `json:"to"`

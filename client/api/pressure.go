@@ -46,8 +46,8 @@ const (
 // PressureMost-1 counts people with PressureMost or more messages.
 const PressureMost = 20
 
-// PressurePeople counts people by the number of messages that they received. A PressurePeople is about the users of one
-// segment, or about all people who received messages on a channel or in a namespace.
+// PressurePeople counts people by the number of messages that they received. A PressurePeople describes the users of
+// one segment, or all people who received messages on a channel or in a namespace.
 type PressurePeople struct {
 	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
 	Name string `json:"name"` // NoSegment for users in no segment; "" for no channel or no namespace
@@ -60,7 +60,7 @@ type PressurePeople struct {
 // PressureSpread counts people by the number of messages that they received in one week.
 type PressureSpread struct {
 	Messages int64 `json:"messages"` // number of messages, without released ones
-	// None is the number of users in a segment who received no message. None is left out if it is unknown.
+	// The field None is the number of users in a segment who received no message. JSON omits an unknown number.
 	None *int64 `json:"none,omitempty"`
 	// Got[i] is the number of people who received i+1 messages. Got[19] is the number of people who received 20 or more
 	// messages. All lists in a response have the same length. The counts for higher numbers of messages are 0.
@@ -121,7 +121,7 @@ type PressureHeld struct {
 }
 
 // PressureTaken is the number of users who had received one campaign and were therefore denied another campaign.
-// PressureTaken may count a user once for each campaign that the user had received.
+// PressureTaken may count a user several times: for each campaign that the user had received.
 type PressureTaken struct {
 	PressureMessage
 	Users int64 `json:"users"`

@@ -54,7 +54,7 @@ type ReleaseSummary struct {
 	Duplicates  int `json:"duplicates"`
 }
 
-// Add adds the counts in the summary of another release call to the receiver s.
+// The method Add adds the counts in the summary of another release call to the receiver s.
 func (s *ReleaseSummary) Add(batch *ReleaseSummary) {
 	s.Requested += batch.Requested
 	s.Released += batch.Released

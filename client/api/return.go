@@ -14,16 +14,15 @@ type PermitsReturn struct {
 type PermitsReturned struct {
 	Returned int `json:"returned"` // permits that the request gave back; nobody may use them
 	Kept     int `json:"kept"`     // permits of the request that did not go back: used, or the slot has passed
-	// Remembered is false if the service does not know the request id, or has forgotten it. In this case, no permit
-	// went back.
+	// Remembered is false if the service does not know the request id, or has forgotten it. If Remembered is false, no
+	// permit went back.
 	Remembered bool            `json:"remembered"`
 	Pacers     []PacerReturned `json:"pacers"` // in the order of the request
 }
 
 // PacerReturned is the number of slots (start times of sends) of one pacer that are free again after a client gave
-// permits back. The number of free slots is smaller than the number of returned permits if the pacer was reset after
-// the grant, or if its log cannot remove some slots. A slot that the pacer's log cannot remove stays in use until its
-// time has passed.
+// permits back. If the pacer was reset after the grant, or if its log cannot remove some slots, fewer slots are free
+// than permits were returned. A slot that the pacer's log cannot remove stays in use until its time has passed.
 type PacerReturned struct {
 	Name     string `json:"name"`
 	Returned int    `json:"returned"`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Segments is the response to GET /v1/segments.
+// The type Segments is the response to GET /v1/segments.
 type Segments struct {
 	Generation string        `json:"generation"`
 	CreatedAt  time.Time     `json:"created_at"`
@@ -85,8 +85,8 @@ type LookupPacked struct {
 // the service still has in memory.
 const HeaderGeneration = "X-Segments-Generation"
 
-// Members is the response to GET /v1/segments/{name}/members: a page of the ids in a segment or set, in ascending
-// order.
+// The type Members is the response to GET /v1/segments/{name}/members: a page of the ids in a segment or set, in
+// ascending order.
 type Members struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -104,8 +104,8 @@ type MemberStrings struct {
 	Next       *string  `json:"next"`
 }
 
-// Generations is the response to GET /v1/generations: the published generations (versions of the segments), the newest
-// first.
+// The type Generations is the response to GET /v1/generations: the published generations (versions of the segments),
+// the newest first.
 type Generations struct {
 	InUse       string           `json:"in_use"` // generation that this service instance uses; "": none
 	Generations []GenerationInfo `json:"generations"`

@@ -25,7 +25,7 @@ type ImportAnswer struct {
 	Summary     ImportSummary `json:"summary"`
 }
 
-// ImportSummary counts the sends of an import by result, such as recorded or too old.
+// ImportSummary holds the number of an import's sends by result, such as recorded or too old.
 type ImportSummary struct {
 	Requested   int `json:"requested"`
 	Added       int `json:"added"`
@@ -34,7 +34,7 @@ type ImportSummary struct {
 	Unavailable int `json:"unavailable"` // sends with an unknown result: import these sends again
 }
 
-// Add adds the counts in the summary of another import to the receiver s.
+// The method Add adds the counts in the summary of another import to the receiver s.
 func (s *ImportSummary) Add(batch *ImportSummary) {
 	s.Requested += batch.Requested
 	s.Added += batch.Added

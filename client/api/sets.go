@@ -9,9 +9,9 @@ import (
 // by ids, the bound MaxUserIDs also applies to the number of users.
 const MaxSetUsers = 100_000
 
-// SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it. A
-// SetChange names at least one user, and must not both add and remove the same user. In the URL path, a "/" in the
-// name of the set is written as %2F.
+// SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set or removes users from the set. A
+// SetChange names at least one user, and must not both add and remove the same user. In the URL path, a "/" in the name
+// of the set is written as %2F.
 type SetChange struct {
 	Add          []uint32 `json:"add,omitempty"` // either Add or AddBitmap
 	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
@@ -21,8 +21,8 @@ type SetChange struct {
 	// (a 64-bit number) as 16 hexadecimal digits, such as MemberChangeOfID.Image.
 	AddImages    []string `json:"add_images,omitempty"`
 	RemoveImages []string `json:"remove_images,omitempty"`
-	// At is the time when the users asked for the change. Nil: the time of the call. If calls change the same user
-	// several times, the change with the latest At takes precedence, whatever the order of the calls.
+	// At is the time when the users asked for the change. If At is nil, the time of the call applies. If calls change
+	// the same user several times, the change with the latest At takes precedence, whatever the order of the calls.
 	At *time.Time `json:"at,omitempty"`
 }
 
@@ -46,8 +46,8 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the response to GET /v1/sets. Sets lists the sets in the published data that the service uses now, and the
-// configured sets that no build has published.
+// The type Sets is the response to GET /v1/sets. The type Sets lists the sets in the published data that the service
+// uses now, and the configured sets that no build has published.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names

@@ -109,8 +109,8 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // unusual but allowed settings
 }
 
-// Probe is the response to GET /healthz and GET /readyz with status 200. If a health check of the service fails, the
-// response is status 503 and an Error instead of a Probe.
+// The type Probe is the response to GET /healthz and GET /readyz with status 200. If a health check of the service
+// fails, the response is status 503 and an Error instead of a Probe.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // A request may name users by strings: uint64, uuid or text ids, or the digits of dense ids. FilterStrings and the
-// other types of this file are the responses to such requests. Each of these types has the same JSON fields as its
-// counterpart for numeric ids, but with canonical strings as ids.
+// other types of this file are the responses to requests that name users by strings. Each of these types has the same
+// JSON fields as its counterpart for numeric ids, but with canonical strings as ids.
 
 // FilterStrings has the fields of FilterIDs, with ids as strings.
 type FilterStrings struct {
@@ -134,8 +134,8 @@ type DecisionsOfID struct {
 }
 
 // DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense. If
-// the generation (published version) in use does not contain an id, the list has "image:" with the 16 hexadecimal
-// digits of the id's image (64-bit hash) instead. No user is in two lists of a DecidedIDs.
+// the generation (published version) in use lacks an id, the list has "image:" and 16 hexadecimal digits instead: the
+// id's image (64-bit hash). No user is in two lists of a DecidedIDs.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

@@ -17,8 +17,8 @@ type Explanation struct {
 	// the user's time zone, or the configured default; "": no rule uses time zones of users
 	Timezone   string        `json:"timezone,omitempty"`
 	Suppressed []Suppression `json:"suppressed,omitempty"` // suppressions that apply to the user
-	// Live lists the changes by API calls that determine whether the user is in a set. Such a change takes precedence
-	// over the build.
+	// Live lists the changes by API calls that determine whether the user is in a set. A change by an API call takes
+	// precedence over the build.
 	Live    []LiveMembership `json:"live,omitempty"`
 	Holdout *Holdout         `json:"holdout,omitempty"` // set when the user belongs to the control group
 	Quiet   []QuietStanding  `json:"quiet,omitempty"`   // quiet hours that apply to the user
@@ -28,12 +28,12 @@ type Explanation struct {
 	// Missing lists sets that the configuration needs and the generation lacks. The other fields are computed as if the
 	// user were in none of these sets. For sends that need a missing set, the service returns the user as unavailable.
 	Missing []string `json:"missing,omitempty"`
-	// TooOld lists suppressed sets that are older than their max_age. For sends that need such a set, the service
+	// TooOld lists suppressed sets that are older than their max_age. For sends that need a set in TooOld, the service
 	// returns the user as unavailable.
 	TooOld []string `json:"too_old,omitempty"`
 }
 
-// Standing describes the used part of a user's limit, and the time when the limit allows the next send.
+// The type Standing describes the used part of a user's limit, and the time when the limit allows the next send.
 type Standing struct {
 	Limit
 	Used    int        `json:"used"`
@@ -65,7 +65,7 @@ func (s QuietStanding) MarshalJSON() ([]byte, error) {
 	}{plain(s), (*instant)(s.Until)})
 }
 
-// Send is a recorded send.
+// The type Send is a recorded send.
 type Send struct {
 	At        time.Time `json:"at"`
 	Channel   *string   `json:"channel"`         // nil: the send had no channel
@@ -83,7 +83,8 @@ func (s Send) MarshalJSON() ([]byte, error) {
 	}{instant(s.At), plain(s)})
 }
 
-// Decisions is the response to GET /v1/users/{id}/decisions: the decisions about a user that the audit has recorded.
+// The type Decisions is the response to GET /v1/users/{id}/decisions: the decisions about a user that the audit has
+// recorded.
 type Decisions struct {
 	UserID uint32 `json:"user_id"`
 	// start of the period that the service read; later than requested if More is true

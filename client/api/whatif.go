@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// These constants bound the fields of a WhatIfRequest, and set their defaults.
+// The constants below bound the fields of a WhatIfRequest, and set their defaults.
 const (
 	MaxLimitChanges = 100                 // changes of limits in one request
 	MaxWhatIfSpan   = 92 * 24 * time.Hour // time between Since and Until

@@ -24,7 +24,7 @@ type audience struct {
 	idFile
 }
 
-// The method check returns an error unless the command-line arguments name exactly one audience: a file or an
+// The method "check" returns an error unless the command-line arguments name exactly one audience: a file or an
 // expression.
 func (a *audience) check() error {
 	switch {
@@ -44,8 +44,8 @@ func (a *audience) check() error {
 	return err
 }
 
-// The method parts divides the users of the audience expression into parts, one part for each API call. All these API
-// calls use the same generation (published version of the segments). The method parts stores the name of this
+// The method "parts" divides the users of the audience expression into parts, one part for each API call. All these API
+// calls use the same generation (published version of the segments). The method "parts" stores the name of this
 // generation, so that a later run of the command can select the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
@@ -65,8 +65,8 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// The method pinned returns the command-line flag --generation, with which a later run of the command selects the same
-// users.
+// The method "pinned" returns the command-line flag --generation, with which a later run of the command selects the
+// same users.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -74,13 +74,14 @@ func (a *audience) pinned() string {
 	return " with --generation " + a.Generation
 }
 
-// The type whom is the description of the audience expression in the output with --json.
+// The type "whom" is the description of the audience expression in the output with --json.
 type whom struct {
 	Audience           string `json:"audience"`
 	AudienceGeneration string `json:"audience_generation"`
 }
 
-// The method whom returns the description of the audience expression for the output, or nil if the audience is a file.
+// The method "whom" returns the description of the audience expression for the output, or nil if the audience is a
+// file.
 func (a *audience) whom() *whom {
 	if a.Expression == "" {
 		return nil
@@ -88,7 +89,7 @@ func (a *audience) whom() *whom {
 	return &whom{a.Expression, a.Generation}
 }
 
-// The method read returns the distinct users in the audience file, if the user ids are dense (32-bit numbers).
+// The method "read" returns the distinct users in the audience file, if the user ids are dense (32-bit numbers).
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
@@ -97,7 +98,7 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
-// The method list returns the distinct users in the audience file, if the user ids are not dense 32-bit numbers.
+// The method "list" returns the distinct users in the audience file, if the user ids are not dense 32-bit numbers.
 func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*ingest.UserList, error) {
 	users, err := a.idFile.list(ctx, on, a.File, scheme)
 	if err == nil && users.Len() == 0 {
@@ -122,7 +123,7 @@ type idFile struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 }
 
-// The method read returns the distinct users in a file of dense user ids (32-bit numbers).
+// The method "read" returns the distinct users in a file of dense user ids (32-bit numbers).
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, f.inputs(path))
@@ -136,7 +137,7 @@ func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*
 	return set.Bitmap().Roaring(), nil
 }
 
-// The method list returns the distinct users in a file of user ids that are not dense 32-bit numbers.
+// The method "list" returns the distinct users in a file of user ids that are not dense 32-bit numbers.
 func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, scheme *ids.Scheme) (*ingest.UserList,
 	error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In, Scheme: scheme})
@@ -166,7 +167,7 @@ func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 	}
 }
 
-// The function unread adds text to an error that occurred while the command read an audience file. If the content of
+// The function "unread" adds text to an error that occurred while the command read an audience file. If the content of
 // the file is invalid, the function also adds the exit status for bad input.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError

@@ -25,7 +25,7 @@ type checkCommand struct {
 	File string `arg:"" help:"Configuration file to check."`
 }
 
-// Run prints a description of the configuration file, or one line for each error in the file.
+// The method Run prints a description of the configuration file, or one line for each error in the file.
 func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	loaded, err := terminal.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *yamltree.Faults
@@ -95,7 +95,7 @@ func describeTracing(cfg *config.Config) string {
 	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
-// The function place describes the store in the configuration: the kind of the store, and its address or directory.
+// The function "place" describes the store in the configuration: the kind of the store, and its address or directory.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
 		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
@@ -241,8 +241,8 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard describes the maximum age of a set, and the maximum percentage of users who may leave the set at once.
-// With a larger loss, the service rejects a new generation (published version of all sets).
+// describeGuard describes the maximum age of a set, and the maximum percentage of users who may leave between two
+// versions of the set. With a larger loss, the service rejects a new generation (published version of all sets).
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {

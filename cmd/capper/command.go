@@ -14,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// The type commands contains the commands and flags of capper.
+// The type "commands" contains the commands and flags of capper.
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
@@ -56,7 +56,7 @@ If the service requires an API key, set the environment variable CAPPER_API_KEY 
 // received.
 const patience = 5 * time.Second
 
-// The function run executes one command line and returns the exit status.
+// The function "run" executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "capper", Description: description, Version: terminal.Version("capper"),
@@ -71,8 +71,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// The function judge returns the exit status of the program for an error of the service, or terminal.Done if the error
-// determines no exit status.
+// The function "judge" returns the exit status of the program for an error of the service, or terminal.Done if the
+// error determines no exit status.
 func judge(err error) (terminal.Status, string) {
 	if client.HasCode(err, client.CodeInvalidRequest) || client.HasCode(err, client.CodeTooLarge) {
 		return terminal.Usage, ""

@@ -22,7 +22,7 @@ type countCommand struct {
 	Channel *string `help:"Also count the users who may receive a message on this channel now. The command records no sends. An empty channel name stands for messages without a channel."`
 }
 
-// Run asks the service for the number of users that the audience expression selects, and prints the counts.
+// The method Run asks the service for the number of users that the audience expression selects, and prints the counts.
 func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {

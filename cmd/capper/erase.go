@@ -34,7 +34,7 @@ func (c *eraseCommand) Help() string {
 		"(server.admin_listen), --url must name this listener."
 }
 
-// Run erases the recorded sends of the users, and prints the result for each user.
+// The method Run erases the recorded sends of the users, and prints the result for each user.
 func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -66,7 +66,7 @@ type target struct {
 	erase func() error
 }
 
-// The method targets returns the users to erase. If the service does not tell its kind of ids, the method targets
+// The method "targets" returns the users to erase. If the service does not tell its kind of ids, the method "targets"
 // treats numbers as dense ids (32-bit numbers). Even if the service has ids of another kind, the erasure is correct,
 // because a number has the same URL path in every kind.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
@@ -107,9 +107,9 @@ func (c *eraseCommand) question(users []target) string {
 	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
-// The method erase erases the recorded sends of the users, one user after another. If the store is unavailable for a
-// user, the method erase continues with the next user. At any other error, the method erase stops, because all further
-// calls would return this error, too.
+// The method "erase" erases the recorded sends of the users, one user after another. If the store is unavailable for a
+// user, the method "erase" continues with the next user. After any other error, the method "erase" stops, because all
+// further calls would return this error, too.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range users {

@@ -20,7 +20,7 @@ type explainCommand struct {
 	User string `arg:"" help:"Id of the user about whom the command explains the decision. The id must have the kind that the service uses: dense, uint64, uuid or text."`
 }
 
-// Run prints the reasons why the user is allowed or denied.
+// The method Run prints the reasons why the user is allowed or denied.
 func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -142,7 +142,7 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	}
 }
 
-// The function suppresses reports whether the set is among the sets because of which the user gets no messages.
+// The function "suppresses" reports whether the set is one of the sets that deny messages to the user.
 func suppresses(e *api.Explanation, set string) bool {
 	return slices.ContainsFunc(e.Suppressed, func(s api.Suppression) bool { return s.Set == set })
 }

@@ -30,13 +30,13 @@ type filterCommand struct {
 	Timeout   time.Duration `default:"15m" help:"Maximum time, counted from the start of the command, for retries about users without a decision. The command asks the service about each user at least once."`
 }
 
-// The function undecided returns the error of the command if the service could not decide about some users.
+// The function "undecided" returns the error of the command if the service could not decide about some users.
 func undecided(users int) error {
 	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
-// Run asks the service which users of the audience may receive the message, and writes the users to files. After an
-// interruption, the command writes no files, but the service has recorded allowed sends under the message id.
+// The method Run asks the service which users of the audience may receive the message, and writes the users to files.
+// After an interruption, the command writes no files, but the service has recorded allowed sends under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
@@ -73,7 +73,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// The method check rejects invalid combinations of flags, and output files that the command cannot write.
+// The method "check" rejects invalid combinations of flags, and output files that the command cannot write.
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
@@ -91,7 +91,7 @@ func (c *filterCommand) check() error {
 	return c.Outputs.Check(c.File)
 }
 
-// The method todo returns the users for whom the command requests decisions from the service.
+// The method "todo" returns the users for whom the command requests decisions from the service.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	scheme, err := c.Scheme(ctx, service)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 	return cli.TodoParts(parts, scheme, c.Batch, c.Parallel), nil
 }
 
-// The method unwritten adds advice to an error of writing the results: a second run of the command with the same
+// The method "unwritten" adds advice to an error of writing the results: a second run of the command with the same
 // message id gets the same results.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
@@ -128,7 +128,7 @@ func (c *filterCommand) unwritten(err error) error {
 		c.MessageID))
 }
 
-// The method interrupted adds advice about a second run to the error of a filter command that ended early.
+// The method "interrupted" adds advice about a second run to the error of a filter command that ended early.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request returns the same error
@@ -155,7 +155,7 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// The method decide makes filter calls about the whole audience. Until the time limit, the method retries unavailable
+// The method "decide" makes filter calls about the whole audience. Until the time limit, the method retries unavailable
 // users (without a decision). If the service becomes unavailable after the first response, the method repeats the calls
 // for the remaining users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
@@ -193,8 +193,8 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// The method waiting returns a text for the pause before a retry: the number of users without a decision, and the
-// reason why the service could not decide.
+// The method "waiting" returns a text for the pause before a retry: the number of undecided users, and the reason why
+// the service could not decide.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
@@ -216,7 +216,7 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	return cli.StatusSays
 }
 
-// The method request returns the common part of all filter requests of the command: the request without users.
+// The method "request" returns the common part of all filter requests of the command: the request without users.
 func (c *filterCommand) request() client.FilterRequest {
 	return client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
@@ -302,8 +302,8 @@ func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Dur
 	return terminal.Table(to, terminal.Left, rows...)
 }
 
-// deniedRows returns table rows with numbers of users: users whom each limit denied, users whom each suppressed set
-// denied, and users whom each shadow limit (limit on trial) would have denied.
+// deniedRows returns table rows with the number of users whom each limit or suppressed set denied. Further rows have
+// the number of users whom each shadow limit (limit on trial) would have denied.
 func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
 		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {

@@ -31,7 +31,7 @@ func (c *idsCommand) Help() string {
 // longestLine is the maximum length in bytes of a line in the file of ids. No valid id is as long.
 const longestLine = 64 << 10
 
-// Run prints each id of the file with its id image (64-bit keyed hash of the id).
+// The method Run prints each id of the file with its id image (64-bit keyed hash of the id).
 func (c *idsCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	service, err := c.Client()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // limitsCommand is the command `capper limits`.
 type limitsCommand struct{ cli.Service }
 
-// Run prints the limits and rules in force.
+// The method Run prints the limits and rules in force.
 func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -131,7 +131,7 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// The function listed joins names with commas. For an empty list, the function returns "all", because an empty list
+// The function "listed" joins names with commas. For an empty list, the function returns "all", because an empty list
 // means no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {

@@ -34,8 +34,8 @@ type lookupReport struct {
 	Users      []found `json:"users"`
 }
 
-// The type found is the segment and the sets of one user: an api.UserLookup, or an api.UserLookupOfID for ids that are
-// not dense 32-bit numbers.
+// The type "found" is the segment and the sets of one user: an api.UserLookup, or an api.UserLookupOfID for ids that
+// are not dense 32-bit numbers.
 type found struct {
 	UserID  any      `json:"user_id"`
 	Segment string   `json:"segment"`
@@ -53,8 +53,8 @@ func foundIn(answer *client.LookupResult) (list []found) {
 	return list
 }
 
-// Validate rejects a command line without users, with users from two sources, or with an invalid combination of output
-// flags.
+// The method Validate rejects a command line without users, with users from two sources, or with an invalid combination
+// of output flags.
 func (c *lookupCommand) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -69,7 +69,7 @@ func (c *lookupCommand) Validate() error {
 	return nil
 }
 
-// Run prints the segments and sets of the users.
+// The method Run prints the segments and sets of the users.
 func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, &report)
 }
 
-// The method users returns the users in the command-line arguments or in the file.
+// The method "users" returns the users in the command-line arguments or in the file.
 func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service *client.Client) (users cli.Users,
 	err error) {
 	scheme, err := c.Scheme(ctx, service)
@@ -122,7 +122,7 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 	return users, nil
 }
 
-// The method lookup asks the service for the segments and sets of the users, in batches. The first batch uses the
+// The method "lookup" asks the service for the segments and sets of the users, in batches. The first batch uses the
 // generation in use (published version of the segments). All later batches use the same generation as the first batch.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {

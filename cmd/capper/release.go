@@ -23,8 +23,8 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message. Use this flag only with --all, and only if the API key has no namespace. Default: no namespace."`
 }
 
-// Run removes recorded sends of a message, because these sends did not take place. A second run of the command has no
-// further effect.
+// The method Run removes recorded sends of a message, because these sends did not take place. A second run of the
+// command has no further effect.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -61,7 +61,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// The method release runs the function "calls", which makes the release calls and passes each response to "add". The
+// The method "release" runs the function "calls", which makes the release calls and passes each response to "add". The
 // method shows the progress of the calls, and prints the sum of the responses.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
@@ -81,7 +81,7 @@ func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	return c.report(on, &sum, time.Since(start))
 }
 
-// The method report prints the sum over all responses to release calls.
+// The method "report" prints the sum over all responses to release calls.
 func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, took time.Duration) (err error) {
 	if c.JSON {
 		err = terminal.JSON(on.Out, releaseReport{c.whom(), *sum})
@@ -112,7 +112,7 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 // releaseCalls is the number of simultaneous release calls.
 const releaseBatch, releaseCalls = 100_000, 4
 
-// The method ids returns the users in the file, for ids that are not dense 32-bit numbers.
+// The method "ids" returns the users in the file, for ids that are not dense 32-bit numbers.
 func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*cli.IDs, error) {
 	list, err := c.list(ctx, on, scheme)
 	if err != nil {
@@ -127,8 +127,8 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// The method request returns the release request of the command, and the number of users in the request. The users come
-// from an audience expression, or from a file of dense ids (32-bit numbers).
+// The method "request" returns the release request of the command, and the number of users in the request. The users
+// come from an audience expression, or from a file of dense ids (32-bit numbers).
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
@@ -146,7 +146,7 @@ func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	return r, int64(parts.Users), err
 }
 
-// The method interrupted adds advice to the error of a release that ended early.
+// The method "interrupted" adds advice to the error of a release that ended early.
 func (c *releaseCommand) interrupted(err error) error {
 	if client.HasCode(err, client.CodeGone) {
 		return terminal.Hinted(err, "run the same command again without --generation, and release users who have "+

@@ -11,7 +11,7 @@ import (
 // segmentsCommand is the command `capper segments`.
 type segmentsCommand struct{ cli.Service }
 
-// Run lists the segments and sets of the generation in use (published version of all segments and sets).
+// The method Run lists the segments and sets of the generation in use (published version of all segments and sets).
 func (c *segmentsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {

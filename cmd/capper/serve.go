@@ -20,7 +20,7 @@ type serveCommand struct {
 	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file (YAML) that the service reads at its start and after each change of the file."`
 }
 
-// Run runs the service until the context ends.
+// The method Run runs the service until the context ends.
 func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	watcher, err := terminal.UntilStopped(ctx, 0, func() (*config.Watcher, error) {
 		return config.NewWatcher(c.Config,

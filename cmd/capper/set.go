@@ -37,7 +37,8 @@ type setChange struct {
 	when time.Time
 }
 
-// Validate rejects a command line without users, with users from two sources, or with an invalid time of the change.
+// The method Validate rejects a command line without users, with users from two sources, or with an invalid time of the
+// change.
 func (c *setChange) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -63,7 +64,7 @@ func (c *setChange) Help() string {
 		"Repeating the command is safe. The API key needs the scope lists."
 }
 
-// The method users returns the users in the command-line arguments or in the file.
+// The method "users" returns the users in the command-line arguments or in the file.
 func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (cli.Users, error) {
 	if c.File != "" {
 		return c.readFile(ctx, on, scheme, c.File)
@@ -96,7 +97,7 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// The method existing returns the first argument that is the name of an existing file, or "". Without this check, the
+// The method "existing" returns the first argument that is the name of an existing file, or "". Without this check, the
 // command would treat the file names from a shell pattern such as lists/*.txt as text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
@@ -110,7 +111,7 @@ func (c *setChange) existing() string {
 // The constant stdin is the file name that means standard input.
 const stdin = "-"
 
-// The method given parses the command-line arguments as user ids. If an argument is not a user id, the method returns
+// The method "given" parses the command-line arguments as user ids. If an argument is not a user id, the method returns
 // an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
@@ -128,7 +129,7 @@ func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	return users, nil
 }
 
-// The method neither returns the error for a single argument that is neither a user id nor an existing file.
+// The method "neither" returns an error about a single argument that is no user id and no existing file.
 func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	if scheme.Kind() == ids.Dense {
 		return fmt.Errorf("users: %q is neither a user id from 0 to 4294967295 nor an existing file", c.Users[0])
@@ -161,7 +162,7 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// The method change makes the API call that changes the set, and prints the result. The function "of" returns the
+// The method "change" makes the API call that changes the set, and prints the result. The function "of" returns the
 // request to add or remove the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)
@@ -194,7 +195,7 @@ func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cl
 		[]any{"at", changed.At.UTC().Format(milliseconds)})
 }
 
-// The method failed adds advice to the error of a call that changes a set.
+// The method "failed" adds advice to the error of a call that changes a set.
 func (c *setChange) failed(err error) error {
 	const again = "; then run the same command again; repeating a change is safe"
 	switch {
@@ -207,7 +208,7 @@ func (c *setChange) failed(err error) error {
 	return c.HintedLists(err)
 }
 
-// The function distinct returns the number of different ids in the slice.
+// The function "distinct" returns the number of different ids in the slice.
 func distinct[ID cmp.Ordered](ids []ID) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(ids))))
 }
@@ -215,7 +216,7 @@ func distinct[ID cmp.Ordered](ids []ID) int {
 // setAddCommand is the command `capper set add SET USER…`.
 type setAddCommand struct{ setChange }
 
-// Run adds the users to the set.
+// The method Run adds the users to the set.
 func (c *setAddCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.change(ctx, on, func(users cli.Users) client.SetChange {
 		return client.SetChange{Add: users.Dense, AddIDs: users.IDs}
@@ -225,7 +226,7 @@ func (c *setAddCommand) Run(ctx context.Context, on *terminal.Streams) error {
 // setRemoveCommand is the command `capper set remove SET USER…`.
 type setRemoveCommand struct{ setChange }
 
-// Run removes the users from the set.
+// The method Run removes the users from the set.
 func (c *setRemoveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.change(ctx, on, func(users cli.Users) client.SetChange {
 		return client.SetChange{Remove: users.Dense, RemoveIDs: users.IDs}

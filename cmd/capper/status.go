@@ -15,7 +15,7 @@ import (
 // statusCommand is the command `capper status`.
 type statusCommand struct{ cli.Service }
 
-// Run prints the status of the service. If the service is not ready, Run returns an error.
+// The method Run prints the status of the service. If the service is not ready, Run returns an error.
 func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {

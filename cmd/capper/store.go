@@ -30,8 +30,8 @@ func (c *acceptCommand) Help() string {
 		"docs/operating.md#a-server-dropped-logs describes the checks. The API key needs the scope admin."
 }
 
-// Run tells the service to accept that its store has lost recorded sends, and prints the Redis servers that lost
-// sends.
+// The method Run tells the service to accept that its store has lost recorded sends, and prints the Redis servers that
+// lost sends.
 func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// The method nothing reports that no Redis server has lost sends. If the store does not work for another reason, such
-// as missing records of the whole store, the method nothing returns this reason as an error.
+// The method "nothing" reports that no Redis server has lost sends. If the store does not work for another reason, such
+// as missing records of the whole store, the method "nothing" returns this reason as an error.
 func (c *acceptCommand) nothing(ctx context.Context, api *client.Client, on *terminal.Streams) error {
 	status, err := api.Status(ctx)
 	if err != nil {

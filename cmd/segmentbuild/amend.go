@@ -41,8 +41,8 @@ In this case, the command reads and stores all bitmaps, which takes longer.
 `
 }
 
-// Run replaces the users of some sets in the live generation (published version in use) by users from files, and
-// publishes the result.
+// The method Run replaces the users of some sets in the live generation (published version in use) by users from files,
+// and publishes the result.
 func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &amendment{result: result, add: c.OnlyGrows, began: began})
 }
 
-// An amendment is the result of an amend: new users for some sets of the live generation (published version in use).
+// An amendment is the result of `segmentbuild amend`: new users for some sets of the live generation (version in use).
 // All segments and all other sets stay unchanged.
 type amendment struct {
 	result *ingest.Result

@@ -57,7 +57,7 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// The type grouped collects the names of sets that share a text, such as an as-of time, so that a report prints each
+// The type "grouped" collects the names of sets that share a text, such as an as-of time, so that a report prints each
 // text once. The groups are in the order in which the texts were added.
 type grouped struct {
 	texts []string
@@ -74,7 +74,7 @@ func (g *grouped) add(text, name string) {
 	g.names[text] = append(g.names[text], name)
 }
 
-// The method print prints one line for each text with the names of its sets, and at most shownSets such lines.
+// The method "print" prints one line for each text with the names of its sets, and at most shownSets such lines.
 func (g *grouped) print(w io.Writer) (err error) {
 	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
 		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))
@@ -85,7 +85,7 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// The function folded replaces several set names with the same text before the slash by one entry, such as "country/*
+// The function "folded" replaces several set names with the same text before the slash by one entry, such as "country/*
 // (3 sets)".
 func folded(names []string) (list []string) {
 	in := map[string]int{}

@@ -33,7 +33,7 @@ func newBadRowList(path string) (*badRowList, error) {
 	return l, nil
 }
 
-// The method add writes bad rows to the file of the flag --bad-rows-to. The method add is safe for concurrent use.
+// The method "add" writes bad rows to the file of the flag --bad-rows-to. The method "add" is safe for concurrent use.
 func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,8 +39,8 @@ type buildCommand struct {
 // Help returns the text below the flags in the help of the command.
 func (c *buildCommand) Help() string { return buildHelp }
 
-// Run builds a generation (published version) from the inputs, compares this generation with the live one, and
-// publishes it.
+// The method Run builds a generation (published version) from the inputs, compares this generation with the live one,
+// and publishes it.
 func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -137,8 +137,8 @@ func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now
 	return now.AmendedSince(ctx, at, before)
 }
 
-// The method read reads the input files and builds the segments and sets. For an invalid build plan, the method read
-// adds an exit status to the error.
+// The method "read" reads the input files and builds the segments and sets. For an invalid build plan, the method
+// "read" adds an exit status to the error.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	result, err := c.Input.read(ctx, plan, cfg, show)
@@ -157,7 +157,8 @@ func (c *buildCommand) planFault(err error) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
-// The method plan returns the build plan (definitions of the segments and sets) from the flags or from the build file.
+// The method "plan" returns the build plan (definitions of the segments and sets) from the flags or from the build
+// file.
 func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
@@ -182,7 +183,7 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// The method refine applies the command-line flags that change the rules for segments and sets of the plan.
+// The method "refine" applies the command-line flags that change the rules for segments and sets of the plan.
 func (c *buildCommand) refine(plan *ingest.Plan) error {
 	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan),
 		c.Approval.accept(plan))
@@ -206,7 +207,7 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// The method input returns the settings for all input files from the flags. The method input rejects invalid
+// The method "input" returns the settings for all input files from the flags. The method "input" rejects invalid
 // combinations of flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	if err := c.Approval.check(); err != nil {

@@ -19,7 +19,7 @@ import (
 
 const description = `Builds segments and sets (groups of users) from user ids, and publishes them to a directory or S3.`
 
-// The type commands contains the commands and flags of segmentbuild.
+// The type "commands" contains the commands and flags of segmentbuild.
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets (groups of users) from files of user ids, and publish them, so that services can load them."`
 	Amend       amendCommand            `cmd:"" help:"Replace the users of some published sets (such as suppression lists) without a new build. All segments and all other sets keep their users."`
@@ -65,7 +65,7 @@ func (r *retryNotice) show(err error) {
 	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
-// The method open opens a location (directory or bucket). The returned context ends at the time limit of the command.
+// The method "open" opens a location (directory or bucket). The returned context ends at the time limit of the command.
 func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
@@ -89,7 +89,7 @@ func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 // the program exits. The published segments stay intact even if the program exits during a publish.
 const patience = 2 * time.Second
 
-// The function run executes one command line and returns the exit status.
+// The function "run" executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "segmentbuild", Description: description, Version: terminal.Version("segmentbuild"),
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// The function judge returns the exit status for an error, and the hint below the error.
+// The function "judge" returns the exit status for an error, and the hint below the error.
 func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError

@@ -16,7 +16,7 @@ type diffCommand struct {
 	at `embed:""`
 }
 
-// A difference is the report of the command diff, which compares two generations (published versions).
+// The type difference is the report of `segmentbuild diff`, which compares two generations (published versions).
 type difference struct {
 	From    string           `json:"from"`
 	To      string           `json:"to"`
@@ -29,7 +29,7 @@ type difference struct {
 	AsOf []asOfChange `json:"as_of_changes,omitempty"`
 }
 
-// Run compares two generations (published versions) and prints the differences.
+// The method Run compares two generations (published versions) and prints the differences.
 func (c *diffCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {

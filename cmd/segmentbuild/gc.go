@@ -24,8 +24,8 @@ type gcReport struct {
 	*publish.Garbage
 }
 
-// Run lists the objects at a location that are no longer needed: old generations, and bitmaps and dictionaries that no
-// generation uses. With the flag --delete, Run also removes these objects.
+// The method Run lists the objects at a location that are no longer needed: old generations, and bitmaps and
+// dictionaries that no generation uses. With the flag --delete, Run also removes these objects.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
 		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))

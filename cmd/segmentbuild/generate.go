@@ -22,7 +22,7 @@ type generateCommand struct {
 	Out      string   `required:"" placeholder:"DIR" help:"Directory for the output files. The name of each file is the name of its segment with the ending .txt, .csv, .parquet or .roaring."`
 }
 
-// Run writes files with the ids of synthetic users, for tests and demos, and prints the names of the files.
+// The method Run writes files with the ids of synthetic users, for tests and demos, and prints the names of the files.
 func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	users, err := c.users()
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// The method users returns the synthetic users that the flags describe.
+// The method "users" returns the synthetic users that the flags describe.
 func (c *generateCommand) users() (*Users, error) {
 	if c.IDs != ids.Dense.String() && c.As != "text" && c.As != "csv" {
 		return nil, fmt.Errorf("--as: the file format must be text or csv for user ids of the kind %s, got %s",
@@ -83,7 +83,7 @@ func (c *generateCommand) users() (*Users, error) {
 	return users, users.Check()
 }
 
-// The function write passes the id of each synthetic user to the writer of the user's segment.
+// The function "write" passes the id of each synthetic user to the writer of the user's segment.
 func write(ctx context.Context, users *Users, writers []writer) error {
 	for share, id := range users.All(ctx) {
 		if err := writers[share].Add(id); err != nil {

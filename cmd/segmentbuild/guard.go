@@ -34,8 +34,8 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow stores the values of the flags --only-grows in the plan. Each flag --only-grows names a set that only grows,
-// and optionally the percentage of users who may leave the set.
+// onlyGrow stores the values of the flags --only-grows in the plan. Each flag --only-grows names a set that must only
+// grow, and optionally a percentage of users who may leave the set.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
@@ -53,7 +53,7 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// The method override replaces limits of the plan by the limits in the flags. The limits of the plan come from the
+// The method "override" replaces limits of the plan by the limits in the flags. The limits of the plan come from the
 // build file.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
@@ -89,7 +89,7 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// The function refused returns the error for a build that the guard (the check against the live generation) refused.
+// The function "refused" returns the error for a build that the guard (the check against the live generation) refused.
 // The error has a hint about flags that permit the publish. If flags such as --allow-new permit all refused changes,
 // there is no hint about --force, because --force permits more than these flags.
 func refused(found *publish.Findings) error {

@@ -25,14 +25,14 @@ type inputFlags struct {
 	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Output file for all invalid rows, each as a JSON object with file, row, lines, value and reason."`
 }
 
-// The method input returns the settings for all input files from the flags.
+// The method "input" returns the settings for all input files from the flags.
 func (f *inputFlags) input() ingest.Input {
 	return ingest.Input{Format: f.Format, Header: f.Header, IDColumn: f.IDColumn, SegmentColumn: f.SegmentColumn,
 		Delimiter: f.Delimiter, Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline}
 }
 
-// The method read reads the input files and builds the segments and sets. The method read writes all bad rows to the
-// file of the flag --bad-rows-to, including rows that --max-bad-rows permits.
+// The method "read" reads the input files and builds the segments and sets. The method "read" writes all bad rows to
+// the file of the flag --bad-rows-to, including rows that --max-bad-rows permits.
 func (f *inputFlags) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	closeList := func() error { return nil }

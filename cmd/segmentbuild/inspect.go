@@ -26,7 +26,7 @@ type inspectCommand struct {
 	Place place  `embed:""`
 }
 
-// An inspection is the report of the command inspect about a generation (published version) or a bitmap file.
+// The type inspection is the report of `segmentbuild inspect` about a generation (published version) or a bitmap file.
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
@@ -61,7 +61,7 @@ type inspected struct {
 	SHA256       string         `json:"sha256"`
 }
 
-// Run prints the content of a generation (sizes, overlaps, sets) or of a bitmap file.
+// The method Run prints the content of a generation (sizes, overlaps, sets) or of a bitmap file.
 func (c *inspectCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	report, err := c.inspect(ctx, on)
 	if err != nil {
@@ -176,7 +176,7 @@ func inspect(c *publish.Candidate) *inspection {
 	return report
 }
 
-// The method columns returns the cells of a segment's row in the report table, except the name.
+// The method "columns" returns the cells of a segment's row in the report table, except the name.
 func (s *inspected) columns() []any {
 	return []any{s.Users, bound(s.Min), bound(s.Max), s.SizeBytes, fmt.Sprintf("%.3f", s.BytesPerUser),
 		s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]}

@@ -78,7 +78,7 @@ type listCommand struct {
 	at `embed:""`
 }
 
-// Run lists the published generations of a location, the newest first.
+// The method Run lists the published generations of a location, the newest first.
 func (c *listCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
@@ -145,8 +145,8 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState prints the time of the last complete build, a hold (stop of all publishing), and the as-of times (times up
-// to which a set reflects all changes) of the live generation's sets.
+// printState prints the time of the last complete build, and the time and reason of a hold on publishing. printState
+// also prints the as-of times (times up to which a set reflects all changes) of the live generation's sets.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
@@ -172,7 +172,7 @@ func notLive(l *publish.Listing) string {
 	return ", when " + l.Generation + " was live"
 }
 
-// The function totals returns the number of users in all segments, and the size of all bitmaps in bytes.
+// The function "totals" returns the number of users in all segments, and the size of all bitmaps in bytes.
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality

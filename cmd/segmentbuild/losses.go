@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds warnings to the report about all sets that lose users, even a single user. Such a loss is important,
-// because users who have left a suppressed set may receive messages.
+// noteLosses adds warnings to the report about all sets that lose users, even a single user. A loss of users is
+// important, because users who have left a suppressed set may receive messages.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -36,8 +36,8 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 }
 
 // olderSets returns a warning for each set whose as-of time (time up to which the set reflects all changes) is earlier
-// than in the live generation (published version in use). For a set with unchanged users, olderSets returns a warning
-// only if a build with --force states the earlier as-of time.
+// than in the version in use. For a set with unchanged users, olderSets returns a warning only if a build with --force
+// states the earlier as-of time.
 func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warnings []string) {
 	if p.Base.Generation == nil {
 		return nil
@@ -64,7 +64,7 @@ type lossWarnings struct {
 	// The field live is the name of the generation (published version) that services continue to use if they reject the
 	// losses. If nothing is published, live is "".
 	live string
-	// The function remedy returns a text with the commands that make services accept the loss.
+	// The function "remedy" returns a text with the commands that make services accept the loss.
 	remedy func(*publish.Change) string
 }
 
@@ -92,9 +92,9 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// The method told reports whether the removal of a set needs a separate warning, because services may require the set.
-// If --accept permits the removal of a time zone set, services also accept the removal, so a separate warning is not
-// necessary.
+// The method "told" reports whether the removal of a set needs a separate warning, because services may require the
+// set. If --accept permits the removal of a time zone set, services also accept the removal, so a separate warning is
+// not necessary.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {
 		return l.live != "" && !l.passes(c)
@@ -130,9 +130,9 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// The method zones returns a warning if services would reject the generation (published version) because users lose
-// their time zone. The method zones does not warn of the removal of a whole time zone set, because such a removal has a
-// separate warning.
+// The method "zones" returns a warning if services would reject the generation (published version) because users lose
+// their time zone. The method "zones" does not warn of the removal of a whole time zone set, because such a removal has
+// a separate warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -148,7 +148,7 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// The method folder returns one warning about several sets that lose users, and whose names have the same text before
+// The method "folder" returns one warning about several sets that lose users, and whose names have the same text before
 // the slash. The warning names the set that loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
@@ -163,7 +163,7 @@ func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 		users, len(changes), folder, most.What(), most.Removed, most.Before)
 }
 
-// noteWaiting adds a warning to the report if new users of a set that only grows are not published.
+// noteWaiting adds a warning to the report if the command has not published new users of a set that only grows.
 func (r *buildReport) noteWaiting(changes []publish.Change, live *segments.Manifest, remedy string) {
 	for _, c := range changes {
 		grows := slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.Name == c.Set && s.OnlyGrows })

@@ -25,15 +25,15 @@ type segmentOf struct {
 	at         `embed:""`
 }
 
-// A found is a segment or set that the command has read from a generation (published version).
+// The type "found" is a segment or set that the command has read from a generation (published version).
 type found struct {
 	generation *segments.Generation // without bitmaps
 	scheme     *ids.Scheme
 	users      *bitmap.Bitmap
 }
 
-// The method read reads the bitmap of the named segment or set. If the user ids are not dense (32-bit integers), the
-// method read also reads the dictionary of ids.
+// The method "read" reads the bitmap of the named segment or set. If the user ids are not dense (32-bit integers), the
+// method "read" also reads the dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -98,7 +98,8 @@ func (f *found) jsonID(text []byte) json.RawMessage {
 // contains only the name that is most similar to the unknown name.
 const listedNames = 10
 
-// The method unknown returns the error for the name of a segment or set that the generation (published version) lacks.
+// The method "unknown" returns the error for the name of a segment or set that the generation (published version)
+// lacks.
 func (c *segmentOf) unknown(generation string, names []string) error {
 	err := fmt.Errorf("segment or set %q does not exist in generation (published version) %s", c.Segment, generation)
 	if len(names) <= listedNames {
@@ -124,7 +125,7 @@ type membership struct {
 	text []byte
 }
 
-// Run prints whether given users are in a segment or set, or prints some users of the segment or set.
+// The method Run prints whether given users are in a segment or set, or prints some users of the segment or set.
 func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))
@@ -190,7 +191,7 @@ type exportCommand struct {
 	Output    string `short:"o" placeholder:"FILE" help:"Output file. Default: -, which is standard output."`
 }
 
-// Run writes the ids of the users of one segment or set to a file.
+// The method Run writes the ids of the users of one segment or set to a file.
 func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	toFile := c.Output != "" && c.Output != "-"
 	if toFile {

@@ -34,7 +34,7 @@ func (a *approval) check() error {
 	return nil
 }
 
-// The method accept adds the changes that the flags --accept permit to the plan.
+// The method "accept" adds the changes that the flags --accept permit to the plan.
 func (a *approval) accept(plan *ingest.Plan) error {
 	for _, text := range a.Accept {
 		accepted, err := publish.ParseAcceptance(text, a.Reason)
@@ -73,7 +73,7 @@ type publication struct {
 // and publishes a content.
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
-	// The method propose returns a proposal to publish the content in place of the live generation in the argument
+	// The method "propose" returns a proposal to publish the content in place of the live generation in the argument
 	// "base". Callers may call propose again with another live generation. In a proposal, the base and the candidate
 	// represent each user by the same number.
 	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
@@ -82,8 +82,8 @@ type content interface {
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// The method begin checks whether publishing is on hold, before the command reads the inputs. A publication checks the
-// hold again at the end.
+// Before the command reads the inputs, the method "begin" checks whether publishing is on hold. A publication checks
+// the hold again at the end.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)
@@ -95,9 +95,9 @@ func (p *publication) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// The method publish publishes the result of a build or of an amend (publish of some sets). If another process
-// publishes a generation in the meantime, the method publish tries to replace that generation, unless changes would be
-// lost.
+// The method "publish" publishes the result of a build or of an amend (publish of some sets). If another process
+// publishes a generation in the meantime, the method "publish" tries to replace that generation, unless changes would
+// be lost.
 func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
 	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
 		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
@@ -163,7 +163,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// The method guard checks whether the changes of a proposed generation stay within the limits. If the limits forbid a
+// The method "guard" checks whether the changes of a proposed generation stay within the limits. If the limits forbid a
 // change without an approval, or if reading the location fails, the method guard returns an error.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report

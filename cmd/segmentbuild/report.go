@@ -26,7 +26,7 @@ type buildReport struct {
 	Generation string `json:"generation,omitempty"`
 	Before     string `json:"before,omitempty"` // name of the previous live generation
 	// If no generation (published version) is live, the guard compares the build with the newest generation.
-	// ComparedWith is the name of the newest generation in this case.
+	// ComparedWith is then the name of the newest generation.
 	ComparedWith string `json:"compared_with,omitempty"`
 	// IDs describes user ids that are not dense (32-bit integers).
 	IDs      *idsReport        `json:"ids,omitempty"`
@@ -127,7 +127,7 @@ func (r *buildReport) noteFindings(found *publish.Findings) {
 	r.Refusals = found.Refusals
 }
 
-// noteFailure sets the status of the report from the error with which the build ended.
+// noteFailure derives the status of the report from the error with which the build ended.
 func (r *buildReport) noteFailure(err error) {
 	switch statusOf(err) {
 	case terminal.BadInput:
@@ -161,7 +161,7 @@ func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 	return r.print(w)
 }
 
-// The method print writes the report of a build as text.
+// The method "print" writes the report of a build as text.
 func (r *buildReport) print(w io.Writer) error {
 	err := errors.Join(r.printSegments(w), r.printSets(w))
 	if r.IDs != nil {
@@ -245,8 +245,8 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	return err
 }
 
-// The function growth returns a text for a set that only grows, with the percentage of users who may leave. For other
-// sets, the function growth returns "".
+// The function "growth" returns a text for a set that only grows, with the percentage of users who may leave. For other
+// sets, the function "growth" returns "".
 func growth(onlyGrows bool, maxLoss float64) string {
 	switch {
 	case !onlyGrows:

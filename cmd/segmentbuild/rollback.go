@@ -61,7 +61,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	}
 }
 
-// Run reads and checks an earlier generation (published version), and makes it live again.
+// The method Run reads and checks an earlier generation (published version), and makes it live again.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New(
@@ -90,7 +90,7 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on.Out, report)
 }
 
-// The method print writes the report of a rollback as text. After a dry run, the report is about the generation that
+// The method "print" writes the report of a rollback as text. After a dry run, the report is about the generation that
 // would become live.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
@@ -175,7 +175,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// The method note adds changes to the report: the differences between the live generation (published version in use)
+// The method "note" adds changes to the report: the differences between the live generation (published version in use)
 // and the generation after the rollback.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
@@ -211,7 +211,7 @@ type releaseHoldReport struct {
 	Released *publish.Hold `json:"released"` // null: there was no hold
 }
 
-// Run ends the hold on publishing, so that builds may publish again.
+// The method Run ends the hold on publishing, so that builds may publish again.
 func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {

@@ -39,7 +39,7 @@ func spellText(dst []byte, user uint32) []byte {
 	return append(strconv.AppendUint(append(dst, "user-"...), uint64(user), 10), "@example.com"...)
 }
 
-// The function scatter is a bijection of 64-bit numbers with results that look random: the finalizer of SplitMix64
+// The function "scatter" is a bijection of 64-bit numbers with results that look random: the finalizer of SplitMix64
 // (Steele, Lea and Flood, 2014).
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15

@@ -15,8 +15,8 @@ import (
 type Users struct {
 	First, Count uint32  // the ids First to First+Count-1
 	Shares       []share // percentages of the segments, together at most 100 %; all other users are in no segment
-	// If Contiguous is true, each segment contains one range of ids, and the ids are in ascending order. Otherwise, the
-	// segment of each user is random, and the ids are in a scattered order, as in an export of a data warehouse.
+	// If Contiguous is true, each segment contains one range of ids, and the ids are in ascending order. If Contiguous
+	// is false, each user has a random segment, and the ids are in scattered order, as in an export of a data warehouse.
 	Contiguous bool
 	Seed       uint64
 }
@@ -27,7 +27,7 @@ type share struct {
 	Percent float64
 }
 
-// Check returns an error if a field of the Users is invalid.
+// The method Check returns an error if a field of the Users is invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
 		return fmt.Errorf(
@@ -46,8 +46,8 @@ func (u *Users) Check() error {
 	return nil
 }
 
-// All yields the synthetic users who are in a segment: the index of the segment in Shares, and the user's id. When ctx
-// ends, All ends early.
+// The method All yields the synthetic users who are in a segment: the index of the segment in Shares, and the user's
+// id. When ctx ends, All ends early.
 func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	until, n := u.bounds(), uint64(u.Count)
 	step := coprime(n)
@@ -65,7 +65,7 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// The method bounds returns a sum for each segment in Shares: the percentages of all segments up to this segment. The
+// The method "bounds" returns a sum for each segment in Shares: the percentages of all segments up to this segment. The
 // unit of a sum is 1/2^32 of all users.
 func (u *Users) bounds() []uint64 {
 	var until []uint64

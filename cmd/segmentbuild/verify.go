@@ -24,7 +24,7 @@ type verification struct {
 	Fault      string `json:"fault,omitempty"`
 }
 
-// Run downloads generations (published versions) and checks all files of these generations.
+// The method Run downloads generations (published versions) and checks all files of these generations.
 func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	open := c.open
 	if c.All {
@@ -74,8 +74,8 @@ func printVerified(on *terminal.Streams, report []verification) error {
 	return nil
 }
 
-// The method generations returns the generations (published versions) that the command verify must check. The method
-// generations also reports damaged manifests and a damaged object current.json.
+// The method "generations" returns the generations (published versions) that the command verify must check. The method
+// "generations" also reports damaged manifests and a damaged object current.json.
 func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, terminal.Misuse(errors.New("give either a generation (published version) or --all, not both"))

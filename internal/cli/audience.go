@@ -17,7 +17,8 @@ type Narrowed struct {
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 
-// Audience returns the audience part of an API request: the users of an audience expression, restricted by the flags.
+// The method Audience returns the audience part of an API request: the users of an audience expression, restricted by
+// the flags.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New(
@@ -67,14 +68,16 @@ func percentage(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// The type pointed holds an error in an audience expression, together with the position of the error in the expression.
+// The type "pointed" holds an error in an audience expression, together with the position of the error in the
+// expression.
 type pointed struct {
 	error
 	expression string
 	column     int // in characters, beginning with 1
 }
 
-// Error returns the message of the error, the faulty line of the expression, and a caret below the faulty position.
+// The method Error returns the message of the error, the faulty line of the expression, and a caret below the faulty
+// position.
 func (p *pointed) Error() string {
 	before, behind := []rune(p.expression), []rune(nil)
 	at := min(p.column-1, len(before))

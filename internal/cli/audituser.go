@@ -30,7 +30,7 @@ func (c *userCommand) Help() string {
 		"records from before the erasure."
 }
 
-// Run prints all recorded decisions about the user.
+// The method Run prints all recorded decisions about the user.
 func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {

@@ -18,7 +18,7 @@ type compactCommand struct {
 	JSON   bool   `help:"Print the result as JSON."`
 }
 
-// Validate rejects a value of the flag --keep below one day.
+// The method Validate rejects a value of the flag --keep below one day.
 func (c *compactCommand) Validate() error {
 	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
 		return errors.New("--keep: must be at least one day, such as 400d")
@@ -33,7 +33,7 @@ func (c *compactCommand) Help() string {
 		"interrupted, run it again."
 }
 
-// Run compacts the audit: Run removes old audit files, and removes erased users from the other files.
+// The method Run compacts the audit: Run removes old audit files, and removes erased users from the other files.
 func (c *compactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	at, err := c.location(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"capper/client"
 )
 
-// Copy copies lines unchanged from a reader to a writer, at the rate at which the function Take grants permits. A
-// caller may call the method Run only once for each Copy.
+// The type Copy copies lines unchanged from a reader to a writer, at the rate at which the function Take grants
+// permits. A caller may call the method Run only once for each Copy.
 //
 // If the field Outlet is set, Copy writes lines only after the consumer (the program that reads the output) has read
 // the previous lines. With an Outlet, Copy counts a line when the consumer has read the line. If the consumer reads a
@@ -32,8 +32,8 @@ type Copy struct {
 	again   int // number of lines that need a second permit
 }
 
-// take is the type of a function that waits for permits to copy lines. A function of the type take returns the number
-// of permits that it got (at most the argument "most"), and the time at which these permits expire.
+// The type take is the type of a function that waits for permits to copy lines. A function of the type take returns the
+// number of permits that it got (at most the argument "most"), and the time at which these permits expire.
 type take = func(ctx context.Context, most int) (client.Start, error)
 
 // readError reports that Copy cannot read more of the input, or that the input is invalid.
@@ -48,21 +48,21 @@ type writeError struct{ error }
 // Unwrap returns the cause of the error.
 func (e *writeError) Unwrap() error { return e.error }
 
-// Lines returns the number of lines that Copy has skipped or completely written. If Outlet is set, Lines counts the
-// skipped lines, and the lines that the consumer of the output has read.
+// The method Lines returns the number of lines that Copy has skipped or completely written. If Outlet is set, Lines
+// counts the skipped lines, and the lines that the consumer of the output has read.
 func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
-// Unread returns the number of written lines that the consumer of the output has not read yet.
+// The method Unread returns the number of written lines that the consumer of the output has not read yet.
 func (c *Copy) Unread() int64 { return c.unread.Load() }
 
-// Late returns the number of lines that the consumer of the output read after the time of their permits.
+// The method Late returns the number of lines that the consumer of the output read after the time of their permits.
 func (c *Copy) Late() int64 { return c.late.Load() }
 
-// Needs returns the number of permits for the lines that Copy has read so far, including second permits.
+// The method Needs returns the number of permits for the lines that Copy has read so far, including second permits.
 func (c *Copy) Needs() int64 { return c.needs.Load() }
 
-// Run copies lines until the input ends, and then returns nil. If copying fails, the error of Run is an error of
-// Take, a *readError or a *writeError.
+// The method Run copies lines until the input ends, and then returns nil. If copying fails, the error of Run is an
+// error of Take, a *readError or a *writeError.
 func (c *Copy) Run(ctx context.Context) error {
 	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)
@@ -81,7 +81,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// The method some asks for permits, and copies one line of the input block for each granted permit.
+// The method "some" requests permits, and copies one line of the input block for each granted permit.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)
@@ -97,8 +97,8 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 	return nil
 }
 
-// The method hand writes as many lines as the consumer of the output will probably read in time. The method hand then
-// waits until the consumer has read these lines.
+// The method "hand" writes as many lines as the consumer of the output will probably read in time. The method "hand"
+// then waits until the consumer has read these lines.
 func (c *Copy) hand(ctx context.Context, b *block) error {
 	for c.again > 0 {
 		start, err := c.Take(ctx, c.again)
@@ -136,10 +136,10 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 // or not at all, so a blocked write has not written anything.
 const pieceSize = 4096
 
-// The function piece returns the number of lines, at most n, that fit into one write to the pipe.
+// The function "piece" returns the number of lines, at most n, that fit into one write to the pipe.
 func piece(b *block, n int) int { return max(1, sort.SearchInts(b.ends[:n], b.start+pieceSize+1)) }
 
-// The method write writes the first n lines of the block of input lines to the output.
+// The method "write" writes the first n lines of the block of input lines to the output.
 func (c *Copy) write(b *block, n int) error {
 	for n > 0 {
 		k := piece(b, n)

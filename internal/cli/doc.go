@@ -8,7 +8,7 @@
 //
 // The command `capper pace` copies lines at the rate of a pacer (Copy). `capper pace` writes a line after the service
 // has granted a permit for the line. If several permits arrive together, `capper pace` writes several lines together.
-// `capper pace` knows the number of copied lines even while a write or a read blocks.
+// While a write or a read blocks, `capper pace` still knows the number of copied lines.
 //
 // The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
 // compact the audit. The command `capper whatif` decides the recorded calls again under other limits. The commands

@@ -30,7 +30,7 @@ func (c *exportCommand) Help() string {
 		"user_id contains image: and 16 hexadecimal digits."
 }
 
-// Run writes the recorded decisions as rows to the output.
+// The method Run writes the recorded decisions as rows to the output.
 func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Out == "" {
 		return c.write(ctx, on, on.Data())
@@ -41,7 +41,7 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
 }
 
-// The method rows returns a writer that exports audit records as rows in the requested format.
+// The method "rows" returns a writer that exports audit records as rows in the requested format.
 func (c *exportCommand) rows(ctx context.Context, ids audit.IDs, to io.Writer) (archive.Rows, error) {
 	if ids.Dense() {
 		rows, err := archive.NewWriter(c.Format, to)

@@ -31,7 +31,7 @@ type answer struct {
 	texts       []string // ids of the kind text
 }
 
-// The method len returns the number of users in the response.
+// The method "len" returns the number of users in the response.
 func (a *answer) len(scheme *ids.Scheme) int {
 	if width := scheme.Width(); width > 0 {
 		return len(a.packed) / width
@@ -39,7 +39,7 @@ func (a *answer) len(scheme *ids.Scheme) int {
 	return len(a.texts)
 }
 
-// Scheme implements UserList.
+// The method Scheme implements UserList.
 func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 
 // Len implements UserList.
@@ -68,8 +68,8 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// The method take adds the users of the response r to the list of found users. In the response r, the method take
-// replaces the users by bitmaps of their positions in the list.
+// The method "take" adds the users of the response r to the list of found users. In the response r, the method replaces
+// the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
 	var err error
@@ -85,7 +85,7 @@ func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	return nil
 }
 
-// The type listed is a packed user id with its id image (64-bit keyed hash of the id).
+// The type "listed" is a packed user id with its id image (64-bit keyed hash of the id).
 type listed struct {
 	image uint64
 	id    []byte

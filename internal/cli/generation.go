@@ -12,7 +12,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// The method generations returns a function that reads a segments generation from a location. The returned function
+// The method "generations" returns a function that reads a segments generation from a location. The returned function
 // checks that the generation and the audit have the same kind and key of user ids. If the argument "source" is "", the
 // returned function reads from the location in the configuration.
 func (p *Place) generations(ctx context.Context, source string, want audit.IDs) (
@@ -49,7 +49,7 @@ type generation struct {
 	*segments.Snapshot
 }
 
-// Set returns a set by its name.
+// The method Set returns a set by its name.
 func (g generation) Set(name string) (capping.Set, bool) {
 	set := g.Snapshot.Set(name)
 	return capping.SetByNumber{Members: set}, set != nil

@@ -35,14 +35,14 @@ type IDs struct {
 // textBytes is the maximum total size in bytes of the text ids in a call: half of the maximum request body of 16 MiB.
 const textBytes = 8 << 20
 
-// The method all returns a bitmap of all positions in the list of ids.
+// The method "all" returns a bitmap of all positions in the list of ids.
 func (l *IDs) all() *roaring.Bitmap {
 	users := roaring.New()
 	users.AddRange(0, uint64(l.Len()))
 	return users
 }
 
-// The method write writes the ids at the given positions of the list, one id per line.
+// The method "write" writes the ids at the given positions of the list, one id per line.
 func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line []byte
@@ -63,7 +63,7 @@ func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return roaring.Values(users)
 }
 
-// The method filter makes filter calls about the users at the given positions of the list of ids. The argument "each"
+// The method "filter" makes filter calls about the users at the given positions of the list of ids. The argument "each"
 // is a function that receives one response after another, with bitmaps of positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
@@ -79,9 +79,10 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 	})
 }
 
-// The method call makes several simultaneous API calls about the users at the given positions of the list. The argument
-// "one" is a function that makes an API call about the first n positions of its argument. The function "one" returns n,
-// and a function "done" that processes the response. The functions "done" of two API calls never run at the same time.
+// The method "call" makes several simultaneous API calls about the users at the given positions of the list. The
+// argument "one" is a function that makes an API call about the first n positions of its argument. The function "one"
+// returns n, and a function "done" that processes the response. The functions "done" of two API calls never run at the
+// same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
@@ -111,8 +112,8 @@ func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	return calls.Wait()
 }
 
-// The method give writes ids of the list to a request, beginning with the first of the given positions, until the
-// request is full. The method give returns the number of written ids.
+// The method "give" writes ids of the list to a request, beginning with the first of the given positions, until the
+// request is full. The method "give" returns the number of written ids.
 func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) (n int) {
 	if width := l.Scheme().Width(); width > 0 {
 		p := &client.Packed{Bytes: make([]byte, 0, width*len(positions)), Width: width}
@@ -131,7 +132,7 @@ func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) 
 	return n
 }
 
-// The method place replaces the users in a response by bitmaps of the users' positions in the list.
+// The method "place" replaces the users in a response by bitmaps of the users' positions in the list.
 func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) {
 	if texts != nil {
 		placeTexts(r, texts, positions)
@@ -176,7 +177,7 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// The function among converts positions of ids in a request to positions in the list of all ids. The argument "whole"
+// The function "among" converts positions of ids in a request to positions in the list of all ids. The argument "whole"
 // maps positions: the user at position i of the request has the position whole[i] in the list.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
@@ -186,8 +187,8 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// Release makes calls that release the recorded sends of all users in the list. The argument "each" is a function
-// that receives one response after another.
+// The method Release makes calls that release the recorded sends of all users in the list. The argument "each" is a
+// function that receives one response after another.
 func (l *IDs) Release(ctx context.Context, api *client.Client, request client.ReleaseRequest,
 	each func(*client.ReleaseResult) error) error {
 	return l.call(ctx, l.all(), func(ctx context.Context, positions []uint32) (int, func() error, error) {
@@ -198,7 +199,7 @@ func (l *IDs) Release(ctx context.Context, api *client.Client, request client.Re
 	})
 }
 
-// Texts returns all ids of the list.
+// The method Texts returns all ids of the list.
 func (l *IDs) Texts() []string {
 	texts := make([]string, l.Len())
 	for i := range texts {

@@ -11,9 +11,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Scheme asks the service for the kind and key of its user ids. If the service does not tell the kind of its user ids,
-// Scheme assumes dense ids (32-bit numbers). A service does not tell the kind if the service has an older version, or
-// if the API key lacks the right to read the kind.
+// The method Scheme asks the service for the kind and key of its user ids. If the service does not tell the kind of its
+// user ids, Scheme assumes dense ids (32-bit numbers). A service does not tell the kind if the service has an older
+// version, or if the API key lacks the right to read the kind.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error
@@ -38,8 +38,8 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	return ids.New(kind, key), nil
 }
 
-// Users holds the users whom the arguments of a command name: dense ids (32-bit numbers), or canonical ids of another
-// kind.
+// The type Users holds the users whom the arguments of a command name: dense ids (32-bit numbers), or canonical ids of
+// another kind.
 type Users struct {
 	Dense []uint32
 	IDs   []string // nil: dense ids

@@ -24,7 +24,7 @@ type messageCommand struct {
 	JSON      bool   `help:"Print the result as JSON."`
 }
 
-// Validate rejects a negative flag --calls.
+// The method Validate rejects a negative flag --calls.
 func (c *messageCommand) Validate() error {
 	if c.Calls < 0 {
 		return errors.New("--calls: must not be negative")
@@ -32,7 +32,7 @@ func (c *messageCommand) Validate() error {
 	return nil
 }
 
-// The type call describes one recorded call about the message, in the output of the command.
+// The type "call" describes one recorded call about the message, in the output of the command.
 type call struct {
 	Time     string           `json:"time"`
 	TookMS   int64            `json:"took_ms"`
@@ -70,7 +70,7 @@ type totals struct {
 	Latest    []call                    `json:"latest_calls"`
 }
 
-// Run prints the recorded calls about the message, and the counts over all calls.
+// The method Run prints the recorded calls about the message, and the counts over all calls.
 func (c *messageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *totals) print(on *terminal.Streams) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// The function counts formats several names and their counts for one cell of a table.
+// The function "counts" formats several names and their counts for one cell of a table.
 func counts(of map[string]int64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {

@@ -31,8 +31,8 @@ type MessagesCommand struct {
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
 
-// Validate rejects invalid combinations of flags, for example flags for a list of messages together with the id of
-// one message.
+// The method Validate rejects invalid combinations of flags, for example flags for a list of messages together with the
+// id of one message.
 func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
 		c.Sort != client.SortLastCall) {
@@ -52,7 +52,7 @@ func (c *MessagesCommand) Validate() error {
 	return nil
 }
 
-// Run prints the list of messages, or the counts of one message.
+// The method Run prints the list of messages, or the counts of one message.
 func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -151,8 +151,8 @@ func sayMore(on *terminal.Streams, found *api.Messages) error {
 	return nil
 }
 
-// The function sends formats a number of sends for a table. The argument "n" is the number, and the argument "m" is the
-// message.
+// The function "sends" formats a number of sends for a table. The argument "n" is the number, and the argument "m" is
+// the message.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -256,8 +256,8 @@ func calls(n int64) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// The function plain formats a message id for the terminal. The function quotes an id that contains spaces or
-// characters that need an escape.
+// The function "plain" formats a message id for the terminal. The function encloses an id with spaces or special
+// characters in quotation marks.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted
@@ -265,8 +265,8 @@ func plain(id string) string {
 	return id
 }
 
-// The function when returns a text with the times of the first and the latest call about a message. For a message with
-// imported sends and no calls, the text says that the sends were imported.
+// The function "when" returns a text with the times of the first and the latest call about a message. For a message
+// with imported sends and no calls, the text says that the sends were imported.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

@@ -56,8 +56,8 @@ func parseAgo(text string) (time.Duration, bool) {
 // The method Given reports whether the flag was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. Instant returns
-// 0 if the command line does not contain the time, or if no record can be as old as the time.
+// The method Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. The
+// method Instant returns 0 if the command line does not contain the time, or if no record can be as old as the time.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():
@@ -68,13 +68,13 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 	return max(capping.InstantOf(m.at), 0)
 }
 
-// Span holds the command-line flags for the period whose audit records a command reads.
+// The type Span holds the command-line flags for the period whose audit records a command reads.
 type Span struct {
 	Since moment `placeholder:"TIME" help:"Start of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: the earliest recorded call."`
 	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z); a date is the start of the day in UTC. Default: now."`
 }
 
-// The method instants returns the beginning and the end of the period that the flags name.
+// The method "instants" returns the beginning and the end of the period that the flags name.
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {

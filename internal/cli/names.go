@@ -22,13 +22,14 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), found && ok
 }
 
-// Names holds the command-line flag for the location of the segments. A generation (published version) of the segments
-// contains the data for converting user ids to id images (64-bit hashes), and back.
+// The type Names holds the command-line flag for the location of the segments. A generation (published version) of the
+// segments contains the data for converting user ids to id images (64-bit hashes), and back.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense. Default: segments.source in the file of --config."`
 }
 
-// The method open opens the location of the segments. If no flag names a location of segments, the method returns nil.
+// The method "open" opens the location of the segments. If no flag names a location of segments, the method returns
+// nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {
@@ -44,7 +45,7 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	return at, nil
 }
 
-// The method user parses the command-line argument that names a user. The results are the user, and the text for this
+// The method "user" parses the command-line argument that names a user. The results are the user, and the text for this
 // user in the output. The argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
@@ -108,7 +109,7 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 		at.Name(), have, want)
 }
 
-// The method names returns a function that converts users in audit records to user ids, for kinds of ids other than
+// The method "names" returns a function that converts users in audit records to user ids, for kinds of ids other than
 // dense (32-bit numbers). If no location of segments is known, the returned function returns id images (64-bit hashes)
 // instead of user ids.
 func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Name, error) {
@@ -130,9 +131,9 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// The method late works like the method names, but reads the location of the segments only at the conversion of the
-// first user. If the method late cannot read the location, it prints a warning and converts users to the texts of their
-// id images (64-bit hashes).
+// The method "late" works like the method "names", but reads the location of the segments only at the conversion of the
+// first user. If the method "late" cannot read the location, it prints a warning and converts users to the texts of
+// their id images (64-bit hashes).
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name
 	return func(user capping.UserID) string {

@@ -20,9 +20,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Outputs holds the command-line flags for the files that `capper filter` writes. `capper filter` writes each of these
-// files atomically, except pipes and standard output (-). An output file whose name ends in ".roaring" contains a
-// bitmap of users. All other output files contain one user id per line.
+// The type Outputs holds the command-line flags for the files that `capper filter` writes. `capper filter` writes each
+// of these files atomically, except pipes and standard output (-). An output file whose name ends in ".roaring"
+// contains a bitmap of users. All other output files contain one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"Output file for the allowed users: a bitmap if the name ends in .roaring, otherwise one user id per line. With -, the ids go to standard output, and the report goes to standard error."`
 	Replayed    string `placeholder:"FILE" help:"Output file for the allowed users whose send was recorded before, by an earlier run or by an earlier call of this run. The output file of --allowed also contains these users."`
@@ -37,8 +37,8 @@ const standard = "-"
 // The type output describes a file of users that the command writes: the file name, and the flag that names the file.
 type output struct{ flag, file string }
 
-// The method files returns the output files in the order in which the command writes them. The command writes the file
-// of allowed users last: if this file exists, all other files are complete.
+// The method "files" returns the output files in the order in which the command writes them. The command writes the
+// file of allowed users last: if this file exists, all other files are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
@@ -79,8 +79,8 @@ func (o *Outputs) extension() string {
 	return ".txt"
 }
 
-// Write writes the output files. If writing a file fails, Write still writes the other output files, except the file
-// of allowed users.
+// The method Write writes the output files. If writing a file fails, Write still writes the other output files, except
+// the file of allowed users.
 func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	var errs []error
 	if o.DeniedDir != "" {
@@ -118,8 +118,8 @@ type WaveReport struct {
 	File    string    `json:"file"` // name of the wave's file in the directory
 }
 
-// Waves lists the waves (denied users by the hour in which their denial ends) in the order of time, with the names of
-// their files.
+// The method Waves lists the waves (denied users by the hour in which their denial ends) in the order of time, with the
+// names of their files.
 func (o *Outputs) Waves(r *Results) []WaveReport {
 	list := []WaveReport{}
 	for from, w := range r.waves {
@@ -130,8 +130,8 @@ func (o *Outputs) Waves(r *Results) []WaveReport {
 	return list
 }
 
-// waveName is the time layout for the file name of a wave (denied users whose denials end in the same hour). The file
-// name contains this hour.
+// waveName is the time layout for the file name of a wave (denied users whose denials end in the same hour). The name
+// of a wave's file contains the hour.
 const waveName = "2006-01-02T15Z"
 
 // wavesFile is the name of the file that lists the waves (denied users whose denials end in the same hour). The file
@@ -229,8 +229,8 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// Check checks, before the first call to the service, that the command can write all output files. Check also returns
-// an error if two output files are the same file, or if an output file is the audience file.
+// The method Check checks, before the first call to the service, that the command can write all output files. The
+// method Check also returns an error if two output files are the same file, or if an output file is the audience file.
 func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
 		if dir == "" {
@@ -257,7 +257,7 @@ func (o *Outputs) Check(audience string) error {
 	return nil
 }
 
-// The method check checks that the command can write the output file. Pipes and devices always pass the check.
+// The method "check" checks that the command can write the output file. Pipes and devices always pass the check.
 func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil
@@ -292,7 +292,7 @@ func checkDir(flag, dir string) error {
 	return nil
 }
 
-// The function same reports whether both paths are set and refer to the same file.
+// The function "same" reports whether both paths are set and refer to the same file.
 func same(a, b string) bool {
 	if a == "" || b == "" || a == standard || b == standard {
 		return false
@@ -307,7 +307,7 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// The function during adds the name of the failed action to an error.
+// The function "during" adds the name of the failed action to an error.
 func during(doing string, err error) error {
 	if err == nil {
 		return nil

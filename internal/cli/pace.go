@@ -41,7 +41,7 @@ func (c *PaceCommand) Help() string {
 		"permits that the command would have used more than 6 s later."
 }
 
-// Validate rejects command-line flags whose values are out of range.
+// The method Validate rejects command-line flags whose values are out of range.
 func (c *PaceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
@@ -55,7 +55,7 @@ func (c *PaceCommand) Validate() error {
 	return nil
 }
 
-// Run copies the lines of the input to the output, at the rate at which the pacers grant permits.
+// The method Run copies the lines of the input to the output, at the rate at which the pacers grant permits.
 func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -106,7 +106,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// The method pacers returns the names of the pacers in the command-line argument PACER.
+// The method "pacers" returns the names of the pacers in the command-line argument PACER.
 func (c *PaceCommand) pacers() []string {
 	names := strings.Split(c.Pacer, ",")
 	for i := range names {
@@ -115,7 +115,8 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// The method longest returns the maximum time for which the command waits for a permit. The result 0 means no maximum.
+// The method "longest" returns the maximum time for which the command waits for a permit. The result 0 means no
+// maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
 		return 0
@@ -123,7 +124,7 @@ func (c *PaceCommand) longest() time.Duration {
 	return *c.MaxWait
 }
 
-// The method pacer returns a client that requests permits for the lines from the pacers.
+// The method "pacer" returns a client that requests permits for the lines from the pacers.
 func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest,
 	needs func() int64) (*client.Pacer, error) {
 	var trouble outage
@@ -212,8 +213,8 @@ func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	return start, err
 }
 
-// The method report prints the reason for a long wait repeatedly, until the wait ends. The pauses between the messages
-// grow with the wait.
+// The method "report" prints the reason for a long wait repeatedly, until the wait ends. The pauses between the
+// messages grow with the wait.
 func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -227,8 +228,8 @@ func (w *longWaits) report(over context.Context) {
 	}
 }
 
-// The method slowest finds the pacer with the longest wait for the next permit. The results of slowest are the wait for
-// this pacer, and a text that names the pacer.
+// The method "slowest" finds the pacer with the longest wait for the next permit. The results of slowest are the wait
+// for this pacer, and a text that names the pacer.
 func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
@@ -265,8 +266,8 @@ type pacedReport struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// The method report prints the number of copied lines, counted from the beginning of the input, and the number of
-// permits that were not used in time. If not all lines were copied, the method report also prints the flag --skip for
+// The method "report" prints the number of copied lines, counted from the beginning of the input, and the number of
+// permits that were not used in time. If not all lines were copied, the method "report" also prints the flag --skip for
 // copying the rest.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
@@ -310,7 +311,7 @@ func lineRate(lines int64, took time.Duration) string {
 	return fmt.Sprintf(", %.0f/s", float64(lines-1)/max(took.Seconds(), 1e-3))
 }
 
-// The method through returns a sentence with the number of copied lines of the input.
+// The method "through" returns a sentence with the number of copied lines of the input.
 func (c *PaceCommand) through(reached int64) string {
 	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
@@ -322,7 +323,7 @@ func (c *PaceCommand) through(reached int64) string {
 	return text
 }
 
-// tooLate returns a sentence about permits that the command dropped because their time was past.
+// tooLate returns a sentence about permits that the command dropped because their time had passed.
 func tooLate(dropped int64) string {
 	if dropped == 1 {
 		return "1 permit was dropped because it was not used in time"
@@ -338,7 +339,7 @@ func givenBack(returned int64) string {
 	return fmt.Sprintf("%d unused permits were given back", returned)
 }
 
-// The method left returns a sentence about written lines that the consumer of the output has not read.
+// The method "left" returns a sentence about written lines that the consumer of the output has not read.
 func (c *PaceCommand) left(unread int64) string {
 	if unread == 1 {
 		return "1 more line is unread"
@@ -346,8 +347,8 @@ func (c *PaceCommand) left(unread int64) string {
 	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
-// The method fault adds the exit status to the error of the command: "bad input" if the input is invalid, and otherwise
-// "failure".
+// The method "fault" adds the exit status to the error of the command: "bad input" if the input is invalid, and
+// otherwise "failure".
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
 	var write *writeError
@@ -380,7 +381,7 @@ func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	return "continue later, or with another provider"
 }
 
-// The method refused adds advice to the error of a permit request that the service rejected.
+// The method "refused" adds advice to the error of a permit request that the service rejected.
 func (c *PaceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
@@ -400,7 +401,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// The method open opens the input file, and counts the lines of the file. The number 0 means an unknown number of
+// The method "open" opens the input file, and counts the lines of the file. The number 0 means an unknown number of
 // lines.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {

@@ -22,7 +22,7 @@ type PacersCommand struct {
 	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store keeps the records of earlier permit requests, so that a retry gets the same answer as before. These permit records still count towards the maximum number of permit records. The API key needs the scope admin."`
 }
 
-// The type forgotten is the output of `capper pacers --forget` with --json.
+// The type "forgotten" is the output of `capper pacers --forget` with --json.
 type forgotten struct {
 	Pacer  string `json:"pacer"`
 	Result string `json:"result"`
@@ -36,7 +36,7 @@ func (c *PacersCommand) Help() string {
 		"shows the percentage of the share."
 }
 
-// Validate rejects invalid combinations of flags.
+// The method Validate rejects invalid combinations of flags.
 func (c *PacersCommand) Validate() error {
 	switch {
 	case c.Name == "" && (c.Forget || c.ofOne()):
@@ -55,8 +55,8 @@ func (c *PacersCommand) Validate() error {
 // ofOne reports whether the command shows the permits for a single message or key.
 func (c *PacersCommand) ofOne() bool { return c.MessageID != nil || c.Key != nil }
 
-// Run prints the number of permits that the pacers have granted. With the flag --forget, the command resets the pacer:
-// the service deletes the log of the pacer's granted permits.
+// The method Run prints the number of permits that the pacers have granted. With the flag --forget, the command resets
+// the pacer: the service deletes the log of the pacer's granted permits.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error
 	return printPacers(on, []api.PacerState{*state})
 }
 
-// The method refused adds advice to the error of a call about pacers that the service refused.
+// The method "refused" adds advice to the error of a call about pacers that the service refused.
 func (c *PacersCommand) refused(err error) error {
 	scope := "read"
 	if c.Forget {

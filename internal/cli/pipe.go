@@ -31,8 +31,8 @@ type flight struct {
 	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts the lines of a write that the consumer of the output has read. The argument "unread" is the number of
-// bytes of the output that the consumer has not read yet.
+// The method "settle" counts the lines of a write that the consumer of the output has read. The argument "unread" is
+// the number of bytes of the output that the consumer has not read yet.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))
 	c.through.Store(f.from + int64(f.taken))
@@ -40,8 +40,8 @@ func (c *Copy) settle(f *flight, unread int) {
 	c.Reached(c.Lines())
 }
 
-// deliver waits until the consumer of the output has read the lines of a write. The result "late" is the number of
-// lines that the consumer had not read by the time of their permits.
+// The method "deliver" waits until the consumer of the output has read the lines of a write. The result "late" is the
+// number of lines that the consumer had not read by the time of their permits.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
 	for late = len(f.ends); ; {
 		step, left := drainStep, time.Until(f.until)

@@ -49,7 +49,7 @@ func outletOf(to io.Writer) outlet {
 	return p
 }
 
-// The method do runs a system call on the file descriptor of the pipe, without a change of the descriptor's blocking
+// The method "do" runs a system call on the file descriptor of the pipe, without a change of the descriptor's blocking
 // mode.
 func (p *pipe) do(call func(fd int) error) (err error) {
 	failed := p.raw.Control(func(fd uintptr) {
@@ -96,8 +96,8 @@ func (p *pipe) drained(most time.Duration) (unread int, err error) {
 	}
 }
 
-// The method poll waits until the consumer has emptied the pipe, or until the given time has passed. The result "gone"
-// is true if no process can read from the pipe any more.
+// The method "poll" waits until the consumer has emptied the pipe, or until the given time has passed. The result
+// "gone" is true if no process can read from the pipe any more.
 func (p *pipe) poll(most time.Duration) (gone bool, err error) {
 	events := int16(unix.POLLOUT)
 	if !p.page {

@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Place holds the command-line flags that name the location of the audit.
+// The type Place holds the command-line flags that name the location of the audit.
 type Place struct {
 	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit (the log of all decisions): a directory or s3://bucket/prefix. Default: audit.to in the file of --config."`
 	Config string `placeholder:"FILE" help:"Configuration file of the service, from which the command reads audit.to, segments.source and segments.s3."`
@@ -29,7 +29,7 @@ func (p *Place) s3() objects.S3Config {
 	return p.Over(s3)
 }
 
-// The method read reads the configuration file that the flag --config names, if any.
+// The method "read" reads the configuration file that the flag --config names, if any.
 func (p *Place) read() (err error) {
 	if p.Config == "" || p.configured != nil {
 		return nil
@@ -40,8 +40,8 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// The method location opens the location of the audit. If the location contains no objects, the method returns an error
-// with the exit status for bad input, because no service has recorded decisions there.
+// The method "location" opens the location of the audit. If the location contains no objects, the method returns an
+// error with the exit status for bad input, because no service has recorded decisions there.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	return at, nil
 }
 
-// The method archive opens the audit for reading.
+// The method "archive" opens the audit for reading.
 func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	at, err := p.location(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	return open(ctx, at)
 }
 
-// The function open returns a reader of the audit records at a location.
+// The function "open" returns a reader of the audit records at a location.
 func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	ids, err := archive.ReadIDs(ctx, at)
 	if err != nil {
@@ -87,8 +87,9 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
-// The function damaged joins the errors about unreadable audit files into one error with the exit status for bad input.
-// If all audit files were readable, the function returns nil. The output of the command covers only the readable files.
+// The function "damaged" joins the errors about unreadable audit files into one error with the exit status for bad
+// input. If all audit files were readable, the function returns nil. The output of the command covers only the readable
+// files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

@@ -51,7 +51,7 @@ func (c *PressureCommand) Help() string {
 		"the command knows the segments of users only if --segments names the location of the segments."
 }
 
-// Validate rejects invalid values and combinations of flags.
+// The method Validate rejects invalid values and combinations of flags.
 func (c *PressureCommand) Validate() error {
 	switch {
 	case c.Weeks < 1 || c.Weeks > pressure.MaxWeeks:
@@ -68,8 +68,8 @@ func (c *PressureCommand) Validate() error {
 	return nil
 }
 
-// Run prints the number of messages that people received in each week, and the number of people who have reached each
-// limit.
+// The method Run prints the number of messages that people received in each week, and the number of people who have
+// reached each limit.
 func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Users != "" {
 		if err := terminal.CheckTarget(c.Users); err != nil {
@@ -221,7 +221,7 @@ func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, un
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// The method live reads the segments generation in use (published version), if the location of the segments is known.
+// The method "live" reads the segments generation in use (published version), if the location of the segments is known.
 func (c *PressureCommand) live(ctx context.Context, from *archive.Archive, cfg *pressure.Config) error {
 	at, err := c.Names.open(ctx, &c.Place)
 	if err != nil || at == nil {
@@ -270,7 +270,7 @@ func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, erro
 	return &pressure.AtLimit{Segment: segment, Limit: c.Limit}, nil
 }
 
-// The method show prints the counts of messages per person, as JSON, as one CSV table, or as all tables.
+// The method "show" prints the counts of messages per person, as JSON, as one CSV table, or as all tables.
 func (c *PressureCommand) show(on *terminal.Streams, answer *api.Pressure) error {
 	switch {
 	case c.JSON:

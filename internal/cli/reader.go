@@ -25,14 +25,14 @@ type block struct {
 	ends  []int // end of each line
 }
 
-// These constants are the size of the reader's buffer, and the free space below which the reader allocates a new
+// The constants below are the size of the reader's buffer, and the free space below which the reader allocates a new
 // buffer.
 const (
 	bufferSize = 64 << 10
 	smallRead  = 4 << 10
 )
 
-// The method next reads and returns at least one more line of the input. At the end of the input, the method returns
+// The method "next" reads and returns at least one more line of the input. At the end of the input, the method returns
 // io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
@@ -57,7 +57,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// The method cut splits a text into lines, and stops at a line with more than maxLength bytes.
+// The method "cut" splits a text into lines, and stops at a line with more than maxLength bytes.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
@@ -79,15 +79,15 @@ func (r *reader) cut(text []byte) (block, error) {
 	return b, nil
 }
 
-// The method drop removes the first n lines from the block of input lines.
+// The method "drop" removes the first n lines from the block of input lines.
 func (b *block) drop(n int) {
 	if n > 0 {
 		b.start, b.ends = b.ends[n-1], b.ends[n:]
 	}
 }
 
-// The method skip reads and drops n lines of the input. The result holds lines after the dropped lines that the method
-// has already read.
+// The method "skip" reads and drops n lines of the input. The result holds lines after the dropped lines that the
+// method has already read.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()
@@ -108,7 +108,7 @@ func (e *shortError) Error() string {
 	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
 }
 
-// The function count returns the number of lines in a text, including a last line without a line break.
+// The function "count" returns the number of lines in a text, including a last line without a line break.
 func count(from io.Reader) (n int64, err error) {
 	buffer, last := make([]byte, 1<<18), byte('\n')
 	for {

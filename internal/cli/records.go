@@ -17,13 +17,13 @@ import (
 // milliseconds is the RFC 3339 time layout with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// The type reading reads audit records for a command, and collects the errors of unreadable audit files.
+// The type "reading" reads audit records for a command, and collects the errors of unreadable audit files.
 type reading struct {
 	archive *archive.Archive
 	faults  []error
 }
 
-// The method each calls the function "do" for each audit record that the query selects. The method each skips
+// The method "each" calls the function "do" for every audit record that the query selects. The method "each" skips
 // unreadable audit files, and adds their errors to the list of faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
@@ -42,8 +42,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// The method channel returns the name of the channel of an audit record, or "" for a record without a channel. If the
-// policy of the record is not available, the method channel returns the number of the channel.
+// The method "channel" returns the name of the channel of an audit record, or "" for a record without a channel. If the
+// policy of the record is not available, the method "channel" returns the numeric id of the channel.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""
@@ -55,17 +55,17 @@ func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	return policy.ChannelName(record.Channel)
 }
 
-// The method query returns a query for the audit records of the period that the flags name.
+// The method "query" returns a query for the audit records of the period that the flags name.
 func (s *Span) query() (archive.Query, error) {
 	since, until, err := s.instants(time.Now())
 	return archive.Query{Since: since, Until: until}, terminal.Misuse(err)
 }
 
-// The function shown returns the text for a cell of a table: a dash if the text is empty.
+// The function "shown" returns the text for a cell of a table: a dash if the text is empty.
 func shown(text string) string { return cmp.Or(text, "-") }
 
-// The function caller returns a text that names the client that made a call. If the id of the client's API key differs
-// from the client's name, the text also contains the id of the key.
+// The function "caller" returns a text that names the client that made a call. If the id of the client's API key
+// differs from the client's name, the text also contains the id of the key.
 func caller(client, key string) string {
 	if key == "" || key == client {
 		return shown(client)
@@ -73,8 +73,8 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// The function "by" returns the reason for the denials in a group of an audit record: the name of the limit, or the
-// kind of denial with the name of the set.
+// The function "by" returns the reason for the denials in a group of an audit record. The reason is the name of the
+// limit, or the kind of denial with the name of the set.
 func by(g *audit.Group) string {
 	if g.Set != "" {
 		return g.Limit + ": " + g.Set
@@ -82,7 +82,7 @@ func by(g *audit.Group) string {
 	return shown(g.Limit)
 }
 
-// The function kinds returns the kinds of audit records that contain users.
+// The function "kinds" returns the kinds of audit records that contain users.
 func kinds() []audit.Kind {
 	return slices.Clone([]audit.Kind{audit.Filter, audit.Release, audit.Change})
 }

@@ -8,7 +8,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Release releases all recorded sends of a message and prints the result.
+// The function Release releases all recorded sends of a message and prints the result.
 func Release(ctx context.Context, on *terminal.Streams, service *Service, message *client.MessageRelease) error {
 	api, err := service.Client()
 	if err != nil {

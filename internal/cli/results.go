@@ -9,8 +9,8 @@ import (
 	"capper/client/api"
 )
 
-// Results collects the decisions about the users of an audience from the responses of the service. Each user in the
-// Results is allowed, denied or unavailable (without a decision).
+// The type Results collects the decisions about the users of an audience from the responses of the service. Each user
+// in the Results is allowed, denied or unavailable (without a decision).
 type Results struct {
 	// IDs is a list of user ids. The bitmaps contain positions in this list. If IDs is nil, the bitmaps contain dense
 	// ids (32-bit numbers).
@@ -32,7 +32,7 @@ func NewResults() *Results {
 	}
 }
 
-// Add adds the decisions in one response of the service to the Results.
+// The method Add adds the decisions in one response of the service to the Results.
 func (r *Results) Add(batch *client.FilterResult) {
 	r.Allowed.Or(batch.AllowedBitmap)
 	r.Replayed.Or(batch.ReplayedBitmap)
@@ -83,8 +83,8 @@ func (r *Results) Retry() *roaring.Bitmap {
 // The method Answered reports whether the service has returned at least one response.
 func (r *Results) Answered() bool { return r.Generation != "" }
 
-// Missing returns the given users who are in no response. Unavailable users (without a decision) are in a response, so
-// they are not missing.
+// The method Missing returns the given users who are in no response. Unavailable users (without a decision) are in a
+// response, so they are not missing.
 func (r *Results) Missing(users *roaring.Bitmap) *roaring.Bitmap {
 	known := roaring.FastOr(r.Allowed, r.Unavailable)
 	for _, denied := range r.Denied {

@@ -18,18 +18,18 @@ type Service struct {
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is advice for errors about users whom the service repeatedly could not decide about. If the store has lost
-// the records of these users, a retry does not help.
+// StatusSays is advice for errors about users for whom the service repeatedly returned no decision. If the store has
+// lost the records of these users, a retry does not help.
 const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the name of the environment variable with the API key, in the form id.secret. No command-line flag
 // contains the API key, because other users of the machine can read the flags of a process.
 const KeyVariable = "CAPPER_API_KEY"
 
-// Key returns the API key from the environment, or "" if the variable is not set.
+// The function Key returns the API key from the environment, or "" if the variable is not set.
 func Key() string { return os.Getenv(KeyVariable) }
 
-// Client returns a client for calls to the service. The method Client makes no call.
+// The method Client returns a client for calls to the service. The method Client makes no call.
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *Service) PatientClient(on *terminal.Streams) (*client.Client, error) {
 	return api, nil
 }
 
-// Hinted adds advice to an error that a call to the service returned.
+// The method Hinted adds advice to an error that a call to the service returned.
 func (r *Service) Hinted(err error) error {
 	switch {
 	case err == nil, terminal.StatusOf(err) == terminal.BadInput:

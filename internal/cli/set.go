@@ -28,7 +28,7 @@ func (c *SetMembersCommand) Help() string {
 		"hash). The API key needs the scope read or lists."
 }
 
-// Run prints the live changes of the set: the additions and removals of users by API calls.
+// The method Run prints the live changes of the set: the additions and removals of users by API calls.
 func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -77,8 +77,8 @@ type changeList struct {
 	rows [][]any
 }
 
-// The method add adds a change of a set to the output. The argument "answer" is the change for the JSON output, and the
-// argument "user" is the text for the table.
+// The method "add" adds a change of a set to the output. The argument "answer" is the change for the JSON output, and
+// the argument "user" is the text for the table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)
@@ -103,7 +103,7 @@ func (c *SetListCommand) Help() string {
 		"the scope read or lists."
 }
 
-// Run prints the list of sets that the service knows.
+// The method Run prints the list of sets that the service knows.
 func (c *SetListCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {

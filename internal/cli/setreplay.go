@@ -37,7 +37,7 @@ func (c *SetReplayCommand) Help() string {
 		"does not say whether this call added or removed the users. The API key needs the scope lists."
 }
 
-// Run reads from the audit the API calls that changed sets, and repeats these calls.
+// The method Run reads from the audit the API calls that changed sets, and repeats these calls.
 func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -95,8 +95,8 @@ type replay struct {
 	unknown                 int64
 }
 
-// The method add repeats the API call that an audit record describes. If the API call fails, the method add calls the
-// function "stop".
+// The method "add" repeats the API call that an audit record describes. If the API call fails, the method "add" calls
+// the function "stop".
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil

@@ -48,7 +48,7 @@ func (p *sampleShare) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// The method check rejects invalid values and combinations of the flags for the comparison with the store.
+// The method "check" rejects invalid values and combinations of the flags for the comparison with the store.
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
@@ -86,7 +86,7 @@ type storeAsker struct {
 	rows     *csv.Writer
 }
 
-// The method open checks the kind of user ids and the settings of the service, before the comparison reads the audit.
+// The method "open" checks the kind of user ids and the settings of the service, before the comparison reads the audit.
 func (f *StoreFlags) open(
 	ctx context.Context, on *terminal.Streams, at *Place, ids audit.IDs, name archive.Name,
 ) (*storeAsker, error) {
@@ -147,7 +147,7 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	return nil
 }
 
-// The method columns returns the column names in the file of missing sends. If user ids have a kind other than dense
+// The method "columns" returns the column names in the file of missing sends. If user ids have a kind other than dense
 // (32-bit numbers), the column "image" contains the user's id image (64-bit hash). If the user id is unknown, the
 // column "user_id" contains the text of the id image (archive.ImageName).
 func (a *storeAsker) columns() []string {
@@ -162,8 +162,8 @@ func (a *storeAsker) columns() []string {
 // the namespace noNamespace.
 const noNamespace = "-"
 
-// mayAsk returns an error if the API key has a namespace. For a key with a namespace, the service reports only sends of
-// this namespace.
+// mayAsk returns an error if the API key has a namespace. For an API key with a namespace, the service reports only
+// sends of the namespace.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
 	err := a.check(ctx, &client.SendsCheckRequest{MessageID: "-", Namespace: noNamespace}, []capping.UserID{0},
 		&verify.Answer{})
@@ -173,7 +173,7 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// The method check asks the service about a send of the given users, and adds the response to the argument "to". The
+// The method "check" asks the service about a send of the given users, and adds the response to the argument "to". The
 // response says which of the users have the send in the store.
 func (a *storeAsker) check(
 	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
@@ -196,8 +196,8 @@ func (a *storeAsker) check(
 	return addImages(to, found)
 }
 
-// These constants are the default times for which the command waits before it reads the audit again. During the wait,
-// the records of finished releases (removals of sends) reach the audit.
+// The constants below are the default times for which the command waits before it reads the audit again. During the
+// wait, the records of finished releases (removals of sends) reach the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin
@@ -216,8 +216,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// The method questions returns functions for package verify. These functions ask a running service about the sends in
-// its store.
+// The method "questions" returns functions for package verify. The returned functions ask a running service about the
+// sends in its store.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -246,7 +246,8 @@ func (a *storeAsker) sample() *share.Share {
 	return &s
 }
 
-// The method ask asks the service about the sends of a question, in several API calls, at the rate that the flags set.
+// The method "ask" asks the service about the sends of a question, in several API calls, at the rate that the flags
+// set.
 func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
 	channel, configured := a.channels[q.Channel]
 	if q.Channel != 0 && !configured {
@@ -339,7 +340,7 @@ func (a *storeAsker) hinted(err error) error {
 	return service.Hinted(err)
 }
 
-// The method released returns the store's number of released sends of the message. If the store knows only a lower
+// The method "released" returns the store's number of released sends of the message. If the store knows only a lower
 // bound of this number, the result "counted" is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
@@ -359,7 +360,7 @@ func (a *storeAsker) released(
 	return sends, len(found.Channels), counted, nil
 }
 
-// The method wait waits for the time "settle", so that the records of finished releases (removals of sends) reach the
+// The method "wait" waits for the time "settle", so that the records of finished releases (removals of sends) reach the
 // audit.
 func (a *storeAsker) wait(ctx context.Context) error {
 	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
@@ -386,8 +387,8 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// The method finish completes the file that lists the missing sends. If the comparison with the store failed, the
-// method finish writes no file.
+// The method "finish" completes the file that lists the missing sends. If the comparison with the store failed, the
+// method "finish" writes no file.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil

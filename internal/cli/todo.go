@@ -9,7 +9,8 @@ import (
 	"capper/internal/ids"
 )
 
-// Todo holds the users who still need a decision of the service: a set of users, or parts of an audience expression.
+// The type Todo holds the users who still need a decision of the service: a set of users, or parts of an audience
+// expression.
 type Todo struct {
 	users    *roaring.Bitmap // nil: the audience is given by parts
 	list     *IDs            // nil: dense ids; otherwise the bitmaps hold positions in the list
@@ -25,8 +26,8 @@ func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// List returns the list of ids to whose positions the results refer. If the results contain dense ids (32-bit numbers)
-// instead of positions, List returns nil.
+// The method List returns the list of ids to whose positions the results refer. If the results contain dense ids
+// (32-bit numbers) instead of positions, List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
 // The method Again removes the unavailable users (without a decision) from the results r. Again returns a Todo (users
@@ -44,7 +45,7 @@ func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *To
 	return t
 }
 
-// Users returns the number of users who still need a decision of the service.
+// The method Users returns the number of users who still need a decision of the service.
 func (t *Todo) Users() int64 {
 	if t.users != nil {
 		return int64(t.users.GetCardinality())
@@ -52,8 +53,8 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask asks the service once for decisions about all users of the Todo (the users who need a decision), and adds the
-// responses to r. Ask calls the function "report" after each response.
+// The method Ask asks the service one time for decisions about all users of the Todo (the users who need a decision),
+// and adds the responses to r. The method Ask calls the function "report" after each response.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -82,8 +83,8 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest returns a Todo (users who need a decision) with the users who were in no response to Ask. Unavailable users
-// (without a decision) are in a response, so Rest leaves them out.
+// The method Rest returns a Todo (users who need a decision) with the users who were in no response to Ask. Unavailable
+// users (without a decision) are in a response, so Rest leaves them out.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return &Todo{users: r.Missing(t.users), list: t.list}
@@ -101,7 +102,7 @@ func (t *Todo) Rest(r *Results) *Todo {
 	return rest
 }
 
-// The method found returns the users whom the service found for an audience expression, if their ids are not dense
+// The method "found" returns the users whom the service found for an audience expression, if their ids are not dense
 // 32-bit numbers.
 func (t *Todo) found() (found *foundIDs, ok bool) {
 	if t.list == nil {

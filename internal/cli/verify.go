@@ -44,7 +44,7 @@ func (c *verifyCommand) Help() string {
 		"the exit status is 4."
 }
 
-// Run verifies the audit and prints the findings.
+// The method Run verifies the audit and prints the findings.
 func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -89,13 +89,13 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return verdict(report)
 }
 
-// The method name returns a function that returns the id of a user, for the output of findings.
+// The method "name" returns a function that returns the id of a user, for the output of findings.
 func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audit.IDs) archive.Name {
 	names := Names{Segments: c.Segments}
 	return names.late(ctx, on, &c.Place, ids)
 }
 
-// The method verify checks the audit. With the flag --store, the method also compares the audit with the store.
+// The method "verify" checks the audit. With the flag --store, the method also compares the audit with the store.
 func (c *verifyCommand) verify(
 	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
 ) (*verify.Report, error) {
@@ -112,7 +112,7 @@ func (c *verifyCommand) verify(
 	return report, errors.Join(err, store.finish(err))
 }
 
-// The function verdict returns the error with which the command ends: nil if the verification has no findings.
+// The function "verdict" returns the error with which the command ends: nil if the verification has no findings.
 func verdict(r *verify.Report) error {
 	switch {
 	case !r.Healthy():
@@ -130,7 +130,7 @@ func verdict(r *verify.Report) error {
 	return nil
 }
 
-// The function found returns a text with the number of findings of each kind in the verification of the audit.
+// The function "found" returns a text with the number of findings of each kind in the verification of the audit.
 func found(r *verify.Report) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
@@ -186,7 +186,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	return err
 }
 
-// The function others returns the number of findings that concern anything else than a send above a limit.
+// The function "others" returns the number of all findings except sends above a limit.
 func others(r *verify.Report) (n int) {
 	for kind, count := range r.Found {
 		if kind != verify.OverSend {
@@ -196,7 +196,7 @@ func others(r *verify.Report) (n int) {
 	return n
 }
 
-// The function namespaced returns a text that names a message by its namespace and id.
+// The function "namespaced" returns a text that names a message by its namespace and id.
 func namespaced(namespace, message string) string {
 	if namespace == "" {
 		return message

@@ -39,7 +39,7 @@ func (c *WhatIfCommand) Help() string {
 		"--since, as far back as the longest window of a limit, but does not count their sends."
 }
 
-// Validate rejects invalid values and combinations of flags.
+// The method Validate rejects invalid values and combinations of flags.
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
@@ -54,7 +54,7 @@ func (c *WhatIfCommand) Validate() error {
 	return nil
 }
 
-// Run prints the changes of the recorded decisions under other limits or other segments.
+// The method Run prints the changes of the recorded decisions under other limits or other segments.
 func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, faults, result)
 }
 
-// The method policy reads the limits to try. If the command line lacks the flag --limits, the method policy returns
+// The method "policy" reads the limits to try. If the command line lacks the flag --limits, the method "policy" returns
 // nil. Without limits to try, the replay decides each call under the limits that were in force at the call.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
@@ -110,7 +110,8 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// The method replay returns the settings of the replay, which decides the recorded calls again under the limits to try.
+// The method "replay" returns the settings of the replay, which decides the recorded calls again under the limits to
+// try.
 func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, policy *capping.Policy) (whatif.Config,
 	error) {
 	read, err := c.generations(ctx, c.Segments, from.IDs())
@@ -140,7 +141,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 	}, nil
 }
 
-// The method widening returns the duration by which the configured store extends rolling windows, to allow for
+// The method "widening" returns the duration by which the configured store extends rolling windows, to allow for
 // differing clocks.
 func (p *Place) widening() time.Duration {
 	if p.configured == nil || p.configured.Store.Kind != config.Redis {
@@ -149,7 +150,7 @@ func (p *Place) widening() time.Duration {
 	return 2 * p.configured.Store.Redis.Options.ClockSkew
 }
 
-// The method show prints the changes of the decisions under the limits to try.
+// The method "show" prints the changes of the decisions under the limits to try.
 func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whatif.Result) error {
 	if c.HTML != "" {
 		if err := c.writePage(result); err != nil {
@@ -169,7 +170,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whati
 	return damaged(faults)
 }
 
-// The method what returns the title of the HTML page with the result. The title names the limits and segments to try.
+// The method "what" returns the title of the HTML page with the result. The title names the limits and segments to try.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":
@@ -212,7 +213,8 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 	return nil
 }
 
-// The function aligned returns a copy of a table's rows, with blanks before the numbers that align them to the right.
+// The function "aligned" returns a copy of a table's rows, and adds blanks before the numbers to align them to the
+// right.
 func aligned(t whatif.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))

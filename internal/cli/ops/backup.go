@@ -31,7 +31,7 @@ func (c *BackupCommand) Help() string {
 		"listener (server.admin_listen), --url must name this listener."
 }
 
-// Run downloads a backup archive of the service's store and checks that the archive is complete.
+// The method Run downloads a backup archive of the service's store and checks that the archive is complete.
 func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 // The type counter is an io.Writer that counts the written bytes, and discards them.
 type counter int64
 
-// Write adds the length of p to the counter.
+// The method Write adds the length of p to the counter.
 func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil

@@ -2,14 +2,14 @@ package ops
 
 import "slices"
 
-// The type distinct counts distinct users by their id images (64-bit hashes of ids). Each id image takes 8 to 24 bytes
-// of memory. The zero value of distinct has counted no users.
+// The type "distinct" counts distinct users by their id images (64-bit hashes of ids). Each id image takes 8 to 24
+// bytes of memory. The zero value of distinct has counted no users.
 type distinct struct {
 	sorted []uint64 // distinct images
 	recent []uint64
 }
 
-// leastRecent is the minimum number of recently added id images (64-bit hashes) at which the method add calls settle.
+// leastRecent is the minimum number of recently added id images (64-bit hashes) at which the method "add" calls settle.
 const leastRecent = 1 << 20
 
 func (d *distinct) add(image uint64) {
@@ -18,13 +18,13 @@ func (d *distinct) add(image uint64) {
 	}
 }
 
-// The method count returns the number of distinct id images (64-bit hashes), which is the number of users.
+// The method "count" returns the number of distinct id images (64-bit hashes), which is the number of users.
 func (d *distinct) count() uint64 {
 	d.settle()
 	return uint64(len(d.sorted))
 }
 
-// The method settle sorts the recently added id images (64-bit hashes), and merges them into the sorted images.
+// The method "settle" sorts the recently added id images (64-bit hashes), and merges them into the sorted images.
 func (d *distinct) settle() {
 	slices.Sort(d.recent)
 	fresh := slices.Compact(d.recent)

@@ -17,9 +17,9 @@
 //
 // # Health check
 //
-// The command `capper healthcheck` requests the health of the service on the same machine. `capper healthcheck` exists
-// for container images without other programs. The container runtime runs `capper healthcheck`, and decides by the exit
-// status whether to restart the container.
+// The command `capper healthcheck` requests the health of the service on the same machine. `capper healthcheck` is for
+// container images that contain no other programs. The container runtime runs `capper healthcheck`, and decides by the
+// exit status whether to restart the container.
 //
 // # Migration
 //
@@ -37,10 +37,10 @@
 //
 // Before the last pass of a migration, no service uses the Redis store, so a pass may replace the log of a user in
 // Redis. If sends are released or erased between two passes, the next pass replaces the logs of these users in Redis.
-// If Redis contains a send that no copy of the embedded store ever contained, the migration pass stops before it
-// removes anything, because another program has written this send. After an unfinished migration pass, Redis may
-// contain sends that are missing in the next copy of the embedded store. After an unfinished pass, the next pass also
-// reads the copy of the unfinished pass, and reads back the log of every user.
+// If Redis contains a send that no copy of the embedded store ever contained, another program has written this send.
+// The migration pass then stops before it removes anything. After an unfinished migration pass, Redis may contain sends
+// that are missing in the next copy of the embedded store. After an unfinished pass, the next pass also reads the copy
+// of the unfinished pass, and reads back the log of every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

@@ -28,7 +28,7 @@ type DoctorCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// Run runs all checks of the configuration and prints the findings.
+// The method Run runs all checks of the configuration and prints the findings.
 func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	subject := &doctor.Subject{
 		File: c.Config, Users: int64(c.Users), Sends: c.Sends, Density: c.Density, Publisher: c.Publisher,
@@ -62,7 +62,7 @@ func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// Validate rejects command-line flags with impossible values.
+// The method Validate rejects command-line flags with impossible values.
 func (c *DoctorCommand) Validate() error {
 	load := sizing.Load{Users: max(1, int64(c.Users))}.WithDefaults()
 	load.Sends, load.Density = c.Sends, c.Density
@@ -79,7 +79,7 @@ func (c *DoctorCommand) Validate() error {
 	return nil
 }
 
-// The method print prints one line for each finding of the doctor. For a warning or a failure, the method also prints
+// The method "print" prints one line for each finding of the doctor. For a warning or a failure, the method also prints
 // the recommended change.
 func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
 	for i := range report.Findings {

@@ -52,8 +52,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 }
 
 // checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
-// checkFinishing also returns an error if a service has used the embedded store since that last pass began. Redis would
-// otherwise keep sends that this service has released.
+// checkFinishing also returns an error if a service has used the embedded store since that last pass began. Without the
+// error, Redis would keep sends that the service has released since then.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {

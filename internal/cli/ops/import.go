@@ -74,7 +74,7 @@ type report struct {
 // mostShown is the maximum number of bad rows that the command prints.
 const mostShown = 5
 
-// Run imports sends that another program made. A second run with the same files changes nothing.
+// The method Run imports sends that another program made. A second run with the same files changes nothing.
 func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	options, err := c.options()
 	if err != nil {
@@ -113,8 +113,8 @@ const keyRule = "the key in " + cli.KeyVariable +
 // If the clocks of the service and of this machine differ by more than farClock, the command prints a warning.
 const farClock = 10 * time.Second
 
-// The method ask reads the channels and the clock of the service, so that the command can reject rows with unknown
-// channels or future times.
+// The method "ask" reads the channels and the clock of the service: the command rejects rows with unknown channels or
+// future times.
 func (c *ImportCommand) ask(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -156,7 +156,7 @@ func (c *ImportCommand) ask(
 	return nil
 }
 
-// The method options returns the options for reading the files of sends, such as the kind of user ids.
+// The method "options" returns the options for reading the files of sends, such as the kind of user ids.
 func (c *ImportCommand) options() (*format.SendOptions, error) {
 	if c.Batch < 1 || c.Parallel < 1 || c.MaxBadRows < 0 {
 		return nil, errors.New("--batch and --parallel must be at least 1, and --max-bad-rows at least 0")
@@ -191,7 +191,7 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 	return o, nil
 }
 
-// The method read reads all files of sends, and adds the rows to the sorter.
+// The method "read" reads all files of sends, and adds the rows to the sorter.
 func (c *ImportCommand) read(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -251,7 +251,7 @@ func (c *ImportCommand) read(
 	return r, nil
 }
 
-// The method remedy returns advice about bad rows in the files of sends.
+// The method "remedy" returns advice about bad rows in the files of sends.
 func (c *ImportCommand) remedy() string {
 	advice := "nothing was imported; correct the rows, or skip them with --max-bad-rows"
 	if c.DryRun && c.IDs == "" {
@@ -260,7 +260,7 @@ func (c *ImportCommand) remedy() string {
 	return advice
 }
 
-// The method nothing returns the error for files that contain no send.
+// The method "nothing" returns the error for files that contain no send.
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
@@ -272,7 +272,7 @@ func (r *report) nothing() error {
 	return fmt.Errorf("the %d files, such as %s, contain no send", len(r.Files), r.Files[0])
 }
 
-// The method expand returns the files that the arguments of the command name, directly or by a pattern.
+// The method "expand" returns the files that the arguments of the command name, directly or by a pattern.
 func (c *ImportCommand) expand(ctx context.Context) (files []string, err error) {
 	for _, name := range c.Files {
 		if name == format.Stdin {
@@ -320,7 +320,7 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// The method send imports all rows into the service. With the flag --verify, the method then imports the same rows a
+// The method "send" imports all rows into the service. With the flag --verify, the method then imports the same rows a
 // second time, to check that the service has recorded them.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
@@ -347,7 +347,7 @@ func (c *ImportCommand) send(
 	return err
 }
 
-// The method unsent adds advice to the error of an unfinished import, for example "run the command again".
+// The method "unsent" adds advice to the error of an unfinished import, for example "run the command again".
 func (c *ImportCommand) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
 		return terminal.Hinted(err, "all sends before this row are recorded, and none after it; correct the row "+
@@ -364,7 +364,7 @@ func (c *ImportCommand) unsent(err error) error {
 	return terminal.Hinted(hinted, "run the same command again; repeating an import is safe")
 }
 
-// The method print prints the report about the import.
+// The method "print" prints the report about the import.
 func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	for _, bad := range r.bad {
 		on.Warn("left out: " + bad)
@@ -396,7 +396,7 @@ func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	return terminal.Table(on.Out, terminal.Left, table...)
 }
 
-// The method fault returns the error with which `capper import` ends if rows were not imported.
+// The method "fault" returns the error with which `capper import` ends if rows were not imported.
 func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {

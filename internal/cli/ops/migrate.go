@@ -27,7 +27,7 @@ type MigrateCommand struct {
 	Finish string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), to finish the migration after the service has stopped. The command first renames this directory, so that no service can use the directory again."`
 }
 
-// The type migrated is the output of a migration pass with --json.
+// The type "migrated" is the output of a migration pass with --json.
 type migrated struct {
 	Result
 	Changes  int     `json:"changes,omitempty"` // number of live changes of sets
@@ -46,7 +46,7 @@ func (c *MigrateCommand) Help() string {
 		"(server.admin_listen), --url must name this listener."
 }
 
-// Run makes one pass of the migration from the embedded store to Redis.
+// The method Run makes one pass of the migration from the embedded store to Redis.
 func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	started := time.Now()
 	cfg, err := config.Load(c.Config)
@@ -107,7 +107,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	return c.print(on, &done)
 }
 
-// The function bring runs one pass of the migration, and shows the progress of the pass.
+// The function "bring" runs one pass of the migration, and shows the progress of the pass.
 func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
@@ -121,8 +121,8 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// The method fetch downloads a copy of the running service's embedded store to the working directory, unless the pass
-// is the last pass. The method returns an error if the configuration changes the number of a channel.
+// The method "fetch" downloads a copy of the running service's embedded store to the working directory, unless the pass
+// is the last pass. The method returns an error if the configuration changes the numeric id of a channel.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()
@@ -142,7 +142,7 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 	return terminal.WithStatus(terminal.BadInput, err)
 }
 
-// The method source returns the store that the pass reads: the embedded store in the last pass, and a copy in every
+// The method "source" returns the store that the pass reads: the embedded store in the last pass, and a copy in every
 // other pass.
 func (c *MigrateCommand) source(work *work) (Source, error) {
 	if c.Finish != "" {
@@ -244,11 +244,11 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 	return target, nil
 }
 
-// The constant ghost is the maximum time for which Redis lists a killed service instance, or a killed migration pass,
+// The constant "ghost" is the maximum time for which Redis lists a killed service instance, or a killed migration pass,
 // as running.
 const ghost = 40 * time.Second
 
-// The function alone returns an error if a running service already uses the Redis store.
+// The function "alone" returns an error if a running service already uses the Redis store.
 func alone(ctx context.Context, target *redisstore.Store) error {
 	for started := time.Now(); ; {
 		fleet := target.Health(ctx).Fleet

@@ -26,8 +26,8 @@ type target interface {
 	Erase(ctx context.Context, user capping.UserID) error
 }
 
-// Pass copies the logs of all users once, from the embedded store to the target store in Redis. The fields Now and
-// Target are required.
+// The type Pass copies the logs of all users one time, from the embedded store to the target store in Redis. The fields
+// Now and Target are required.
 type Pass struct {
 	Now        Source   // logs that the target must contain after the pass
 	Last       Source   // logs of the last finished pass; nil: no finished pass
@@ -48,8 +48,8 @@ type Result struct {
 	Replaced int64 `json:"replaced"` // verified users whose log in the target was replaced
 }
 
-// Run copies and compares the logs of all users: one pass of the migration. If Run returns no error, each user's log
-// in the target store is equal to the user's log in the source Now. Callers may repeat Run.
+// The method Run copies and compares the logs of all users: one pass of the migration. If Run returns no error, each
+// user has equal logs in the target store and in the source Now. Callers may repeat Run.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -87,7 +87,7 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	}
 }
 
-// The method name returns the text that identifies a user in errors.
+// The method "name" returns the text that identifies a user in errors.
 func (p *Pass) name(user capping.UserID) string {
 	if p.Images {
 		return fmt.Sprintf("image %016x", uint64(user))
@@ -104,8 +104,8 @@ type batch struct {
 	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
-// The method add adds a user to the batch, with the user's logs in all source stores. The first element of logs is from
-// the source Now.
+// The method "add" adds a user to the batch, with the user's logs in all source stores. The first element of logs is
+// from the source Now.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -119,8 +119,8 @@ func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, sam
 	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
 }
 
-// The method settle merges the logs of the users in the batch into the target store. The method then reads each log
-// back and compares it.
+// The method "settle" merges the logs of the users in the batch into the target store. The method "settle" then reads
+// each log back and compares the log.
 func (b *batch) settle(ctx context.Context, result *Result) error {
 	if len(b.users) == 0 {
 		return nil
@@ -177,7 +177,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	return nil
 }
 
-// The method messages returns the messages that the source Now stores for the tokens (hashes of message ids).
+// The method "messages" returns the messages that the source Now stores for the tokens (hashes of message ids).
 func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
 	list := make([]capping.Token, 0, len(tokens))
 	for token := range tokens {
@@ -195,8 +195,8 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 var ErrDiffers = errors.New(
 	"a user's log of sends in Redis differs from all copied versions: a service may already use this Redis")
 
-// The method verify reads the log of a user back from the target store, and compares this log with the log in the
-// source Now. If the target has a log of the user from an earlier pass, the method verify replaces this log.
+// The method "verify" reads the log of a user back from the target store, and compares this log with the log in the
+// source Now. If the target has a log of the user from an earlier pass, the method "verify" replaces this log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)
@@ -220,7 +220,7 @@ func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	return true, err
 }
 
-// The method read returns the user's log in the target store of the migration.
+// The method "read" returns the user's log in the target store of the migration.
 func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	found, err := b.pass.Target.Log(ctx, user)
 	if err != nil {
@@ -229,8 +229,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// The function of reports whether every send in the argument "log" is also in at least one of the logs in the argument
-// "logs".
+// The function "of" reports whether each send in the argument "log" is also in one of the logs in the argument "logs".
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

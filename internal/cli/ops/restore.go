@@ -20,7 +20,7 @@ type RestoreCommand struct {
 	JSON            bool   `help:"Print the result as JSON."`
 }
 
-// The type restored is the output of the restore command with --json.
+// The type "restored" is the output of the restore command with --json.
 type restored struct {
 	File        string    `json:"file"`
 	To          string    `json:"to,omitempty"`
@@ -41,7 +41,8 @@ func (c *RestoreCommand) Help() string {
 		"of all calls)."
 }
 
-// Run checks the backup archive. If the command line has the flag --to, Run also extracts the archive to a directory.
+// The method Run checks the backup archive. If the command line has the flag --to, Run also extracts the archive to a
+// directory.
 func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	file, err := os.Open(c.File)
 	if err != nil {

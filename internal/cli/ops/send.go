@@ -31,8 +31,8 @@ type sender struct {
 	err error
 }
 
-// The method all imports all rows into the service. One worker sends all rows of a user, in order of time, so that the
-// service records the earliest of several equal sends.
+// The method "all" imports all rows into the service. One worker sends all rows of a user, in order of time, so that
+// the service records the earliest of several equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,8 +106,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// The method send imports a batch of rows of one namespace. For at most the time "patience", the method retries failed
-// calls, and rows of users whose result is unknown.
+// The method "send" imports a batch of rows of one namespace. For at most the time "patience", the method retries
+// failed calls, and rows of users whose result is unknown.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -150,9 +150,9 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// The method call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). The
-// returned rows include the user's expired sends, so a retry repeats expired sends. The number of unavailable sends in
-// the summary does not include expired sends.
+// The method "call" sends a batch of rows one time, and returns the rows of unavailable users (whose result is
+// unknown). The returned rows include the user's expired sends, so a retry repeats expired sends. The number of
+// unavailable sends in the summary does not include expired sends.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -193,8 +193,8 @@ type refusedSend struct {
 	err error
 }
 
-// Error returns a text with the fields of the rejected send, because operators cannot find a row by its position in the
-// API call.
+// The method Error returns a text with the fields of the rejected send, because operators cannot find a row by its
+// position in the API call.
 func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service rejected the send of user %s at %s", idOf(&r.row),
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -273,8 +273,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// The function unless returns the value of a field in one row of an import request: "" if the request contains the
-// value once for all rows, and otherwise the argument "own".
+// The function "unless" returns the value of a field in one row of an import request. If the request contains one value
+// for all rows, the result is "", and otherwise the argument "own".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""
@@ -282,7 +282,7 @@ func unless(shared, own string) string {
 	return own
 }
 
-// The function lost returns the error for an import after which n sends were missing.
+// The function "lost" returns the error for an import after which n sends were missing.
 func lost(n int) error {
 	return fmt.Errorf("%d sends were missing after the import, and capper added them again", n)
 }

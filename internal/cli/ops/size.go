@@ -54,7 +54,8 @@ type SizeCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// The method load returns the planned load that the command-line flags describe, with default values for absent flags.
+// The method "load" returns the planned load that the command-line flags describe, with default values for absent
+// flags.
 func (c *SizeCommand) load() sizing.Load {
 	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
 	if c.IDs != ids.Dense.String() {
@@ -73,12 +74,12 @@ func (c *SizeCommand) load() sizing.Load {
 	return load
 }
 
-// The function faults converts the errors of a planned load to errors of command-line flags, with one error per line.
+// The function "faults" converts the errors of a planned load to errors of command-line flags, with one error per line.
 func faults(err error) error {
 	return terminal.Misuse(errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--")))
 }
 
-// Run prints the resources (memory, processors, disks) that the planned load requires.
+// The method Run prints the resources (memory, processors, disks) that the planned load requires.
 func (c *SizeCommand) Run(_ context.Context, on *terminal.Streams) error {
 	plan, err := sizing.Of(c.load())
 	if err != nil {

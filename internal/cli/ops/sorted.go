@@ -38,7 +38,7 @@ func inTurn(a, b format.SendRow) int {
 // rows.
 const mostNames = 10_000
 
-// The method shared returns a copy of the text that all rows with this text share, to save memory.
+// The method "shared" returns a copy of the text that all rows with this text share, to save memory.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -60,7 +60,7 @@ func (s *sorter) add(r format.SendRow) error {
 	return s.spill()
 }
 
-// The method spill sorts the rows in memory, and writes them to a temporary file.
+// The method "spill" sorts the rows in memory, and writes them to a temporary file.
 func (s *sorter) spill() (err error) {
 	if s.made == "" {
 		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
@@ -106,7 +106,7 @@ type run struct {
 	next format.SendRow
 }
 
-// The method advance reads the next row of the temporary file. At the end of the file, the method returns io.EOF.
+// The method "advance" reads the next row of the temporary file. At the end of the file, the method returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (r *run) advance() (err error) {
 	return nil
 }
 
-// The type runs is a heap of temporary files. The file whose next row comes first is on top.
+// The type "runs" is a heap of temporary files. The file whose next row comes first is on top.
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
@@ -143,8 +143,8 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// The method each calls the function "yield" for all rows of the import, in sorted order. Callers may call this method
-// repeatedly.
+// The method "each" calls the function "yield" for all rows of the import, in sorted order. Callers may call this
+// method repeatedly.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

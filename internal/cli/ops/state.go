@@ -56,9 +56,9 @@ func (s *state) errAnother(what string) error {
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
-// The method takes returns an error if the last pass of a migration must not read the store with the given id and mark.
-// The argument "mark" is the store's identity mark: a counter that increases while a service uses the store. The last
-// pass must read the same store as the earlier passes, and a later version of the store than these passes.
+// The method "takes" returns an error if the last pass of a migration must not read the store with the given id and
+// mark. The argument "mark" is the store's identity mark: a counter that increases while a service uses the store. The
+// last pass must read the same store as the earlier passes, and a later version of the store than these passes.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

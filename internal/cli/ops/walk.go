@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is a store from which a migration reads users' logs, in the ascending order of users. While a migration
-// reads from a Source, no process may write to the store.
+// The type Source is a store from which a migration reads users' logs, in the ascending order of users. While a
+// migration reads from a Source, no process may write to the store.
 type Source interface {
 	// Logs returns users who have a log, and the logs of these users. Logs returns at most "most" users, in ascending
 	// order, beginning with the first user who is not below "from".
@@ -26,7 +26,7 @@ type walk struct {
 	ended  bool           // the source has no next portion
 }
 
-// The method head returns the next user of the walk (reader of one store). The result "ok" is false at the end of the
+// The method "head" returns the next user of the walk (reader of one store). The result "ok" is false at the end of the
 // walk.
 func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err error) {
 	if len(w.users) == 0 && !w.ended {
@@ -44,8 +44,8 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// The method take returns the log of the given user, and advances the walk (reader of one store). If the given user is
-// not the next user of the walk, the source store has no log of the user, and the method returns nil.
+// The method "take" returns the log of the given user, and advances the walk (reader of one store). If the given user
+// is not the next user of the walk, the source store has no log of the user, and the method returns nil.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]
@@ -54,8 +54,8 @@ func (w *walk) take(user capping.UserID) (log capping.Log) {
 	return log
 }
 
-// The function lowest returns the lowest of the next users of all walks (readers of one store each). The result "ok" is
-// false when all walks have reached their end.
+// The function "lowest" returns the lowest of the next users of all walks (readers of one store each). The result "ok"
+// is false when all walks have reached their end.
 func lowest(ctx context.Context, walks []*walk) (user capping.UserID, ok bool, err error) {
 	for _, w := range walks {
 		at, is, err := w.head(ctx)

@@ -16,8 +16,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// These constants are the names in the working directory of a migration. For each copy of the embedded store, the file
-// COPY.id contains the id of the copied store.
+// The constants below are the names in the working directory of a migration. For each copy of the embedded store, the
+// file COPY.id contains the id of the copied store.
 const (
 	lastCopy = "copy"        // copy of the last finished pass
 	nextCopy = "next"        // copy of the current pass
@@ -100,14 +100,14 @@ func (w *work) openCopies() error {
 
 func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
 
-// The method note changes the state of the migration by a call of the function "reached", and stores the state in a
+// The method "note" calls the function "reached", which changes the state of the migration, and stores the state in a
 // file.
 func (w *work) note(reached func(*state)) error {
 	reached(&w.state)
 	return w.state.write(w.dir)
 }
 
-// The method open opens an embedded store. The method fails if another process has opened the store.
+// The method "open" opens an embedded store. The method fails if another process has opened the store.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
 		CacheBytes: copyCache, IDs: w.ids})
@@ -118,7 +118,8 @@ func (w *work) open(dir string) (*pebblestore.Store, error) {
 	return store, nil
 }
 
-// The method fetch downloads a copy of the running service's embedded store to the working directory of the migration.
+// The method "fetch" downloads a copy of the running service's embedded store to the working directory of the
+// migration.
 func (w *work) fetch(ctx context.Context, api *client.Client) error {
 	if err := w.dropNext(); err != nil { // removes an incomplete copy that no pass has used
 		return err
@@ -156,8 +157,8 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// The method end notes in the state of the migration that the pass has finished. After the last pass, the method also
-// notes that the migration has finished.
+// The method "end" records in the state of the migration that the pass has finished. After the last pass, the method
+// also records that the migration has finished.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (w *work) end() error {
 	return rename(w.path(nextCopy), w.path(lastCopy))
 }
 
-// The method close closes all stores that the migration has opened. Callers may call close again.
+// The method "close" closes all stores that the migration has opened. Callers may call close again.
 func (w *work) close() (err error) {
 	for _, store := range w.stores {
 		err = errors.Join(err, store.Close())
@@ -187,7 +188,7 @@ func (w *work) close() (err error) {
 	return err
 }
 
-// The function rename renames the directory of a copied store, and the file COPY.id beside the directory. If the
+// The function "rename" renames the directory of a copied store, and the file COPY.id beside the directory. If the
 // command is killed between the two renamings, the next run of the command rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
@@ -198,7 +199,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// The function remove removes a file. For a missing file, the function returns nil.
+// The function "remove" removes a file. For a missing file, the function returns nil.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err
