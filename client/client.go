@@ -52,7 +52,7 @@ type Client struct {
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("capper URL %q: must begin with http:// or https:// and name a host", cfg.URL)
+		return nil, fmt.Errorf("capper URL %q must begin with http:// or https:// and name a host", cfg.URL)
 	}
 	for _, field := range []struct {
 		value *int
@@ -65,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 		{&cfg.Parallel, "Parallel", 4},
 	} {
 		if *field.value < 0 {
-			return nil, fmt.Errorf("client.Config.%s: must not be negative, got %d", field.name, *field.value)
+			return nil, fmt.Errorf("client.Config.%s must not be negative, got %d", field.name, *field.value)
 		}
 		if *field.value == 0 {
 			*field.value = field.zero

@@ -47,14 +47,14 @@ type PacerConfig struct {
 func (cfg *PacerConfig) check() error {
 	switch {
 	case len(cfg.Pacers) == 0 || len(cfg.Pacers) > api.MaxPacers:
-		return fmt.Errorf("client.PacerConfig.Pacers: must name 1 to %d pacers, got %d",
+		return fmt.Errorf("client.PacerConfig.Pacers must name 1 to %d pacers, got %d",
 			api.MaxPacers, len(cfg.Pacers))
 	case slices.Contains(cfg.Pacers, ""):
 		return errors.New("client.PacerConfig.Pacers: a pacer name must not be empty")
 	case cfg.MaxWait < 0 || cfg.MaxWait > api.MaxWait:
-		return fmt.Errorf("client.PacerConfig.MaxWait: must be 0 to %v, got %v", api.MaxWait, cfg.MaxWait)
+		return fmt.Errorf("client.PacerConfig.MaxWait must be 0 to %v, got %v", api.MaxWait, cfg.MaxWait)
 	case cfg.Ahead < 0 || cfg.Ahead > maxAhead:
-		return fmt.Errorf("client.PacerConfig.Ahead: must be 0 to %v, got %v", maxAhead, cfg.Ahead)
+		return fmt.Errorf("client.PacerConfig.Ahead must be 0 to %v, got %v", maxAhead, cfg.Ahead)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ type changeOfIDs struct {
 // API calls, the client itself must detect a user who is both added and removed, by comparing the texts of the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
-		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
+		return nil, errors.New("AddIDs and RemoveIDs must not be combined with Add, Remove, AddImages or RemoveImages")
 	}
 	if id, both := inBoth(change.AddIDs, change.RemoveIDs); both {
 		return nil, fmt.Errorf("user %q must not be in both AddIDs and RemoveIDs", id)
@@ -139,7 +139,7 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 // (64-bit hashes).
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
-		return nil, errors.New("AddImages and RemoveImages: must not be combined with Add or Remove")
+		return nil, errors.New("AddImages and RemoveImages must not be combined with Add or Remove")
 	}
 	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
 	if image, both := inBoth(add, remove); both {

@@ -85,7 +85,7 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	}
 	for name, percent := range cfg.MayLose {
 		if _, required := g.MayLose[name]; !required {
-			return g, fmt.Errorf("Config.MayLose: %q must be listed in Require", name)
+			return g, fmt.Errorf("Config.MayLose: %q must also be listed in Config.Require", name)
 		}
 		if !(percent >= 0 && percent <= 100) {
 			return g, fmt.Errorf("Config.MayLose: %q: the percentage must be from 0 to 100, got %v", name, percent)

@@ -46,7 +46,7 @@ func TestARequiredSetThatLosesUsersIsNotUsed(t *testing.T) {
 
 func TestBoundsOfLossesAreChecked(t *testing.T) {
 	t.Parallel()
-	for name, says := range map[string]string{"other": `"other" must be listed in Require`,
+	for name, says := range map[string]string{"other": `"other" must also be listed in Config.Require`,
 		"opted-out": `"opted-out": the percentage must be from 0 to 100, got 101`} {
 		_, err := lookup.Follow(t.Context(), lookup.Config{Source: t.TempDir(), Require: []string{"opted-out"},
 			MayLose: map[string]float64{name: 101}})

@@ -168,7 +168,7 @@ func (m *Millis) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if math.Abs(ms) > float64(math.MaxInt64/int64(time.Millisecond)) {
-		return fmt.Errorf("duration: must be at most 292 years, got %s milliseconds", text)
+		return fmt.Errorf("duration must be at most 292 years, got %s milliseconds", text)
 	}
 	*m = Millis(time.Duration(math.Round(ms*1000)) * time.Microsecond)
 	return nil

@@ -19,7 +19,7 @@ import (
 // that the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in active who are not in vip. Operators: & (and), | (or), - (but not) and parentheses. The operator - needs a blank before it."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in active who are not in vip. Operators: & (and), | (or), - (but not) and parentheses. Write a space before the operator -."`
 	cli.Narrowed
 	idFile
 }
@@ -36,7 +36,7 @@ func (a *audience) check() error {
 		return errors.New(ofFile)
 	case a.File != "" && a.Given():
 		return errors.New(
-			"--sample, --salt and --generation: require --audience instead of a file of user ids")
+			"--sample, --salt and --generation require --audience instead of a file of user ids")
 	case a.Expression == "":
 		return nil
 	}
@@ -108,19 +108,19 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 }
 
 // ofFile is the error text for flags about the format of a file, if the command line names no file of user ids.
-const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-newline: require a file of user ids"
+const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-newline require a file of user ids"
 
 // idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
-	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id'. If no column has this name, the default is the only column with a usual name such as customer_id, or otherwise the first column."`
+	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id'. If this column is missing, the default is the column with another common name, such as customer_id. If no column name looks like an id, the default is the first column."`
 
 	Delimiter ingest.Delimiter `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 
 	Quote  format.Mark `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
 	Escape format.Mark `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
 
-	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
+	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB, optional for smaller files."`
 }
 
 // The method "read" returns the distinct users in a file of dense user ids (32-bit numbers).

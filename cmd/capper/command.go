@@ -25,10 +25,10 @@ type commands struct {
 	Filter      filterCommand           `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
 	Release     releaseCommand          `cmd:"" help:"Cancel recorded sends that did not take place, so that they no longer count towards the users' limits."`
 	Import      ops.ImportCommand       `cmd:"" help:"Record sends that another system made, with the original time of each send."`
-	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show how many users of one message were allowed and denied."`
+	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show for one message how many users were allowed and how many were denied."`
 	Count       countCommand            `cmd:"" help:"Count the users of an audience, in total and by segment and set (named group of users). With --channel, also count the users who may receive a message now."`
 	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets (groups of users) that the service uses now, with the number of users in each."`
-	Set         setCommands             `cmd:"" help:"Add users to a set (named group of users), remove users from a set, list the changes of a set, or make lost changes again."`
+	Set         setCommands             `cmd:"" help:"Add users to a set (named group of users), remove users from a set, list the changes of a set, or repeat changes that the store has lost."`
 	Lookup      lookupCommand           `cmd:"" help:"Show the published segment of each given user. With --set, also show whether the user is in the given sets (named groups of users)."`
 	IDs         idsCommand              `cmd:"" name:"ids" help:"Print each user id with its image, the 64-bit number by which the store (database of sends) sorts users."`
 	Explain     explainCommand          `cmd:"" help:"Explain whether a user may receive a message now, and why or why not."`

@@ -14,8 +14,8 @@ import (
 // eraseCommand is the command `capper erase USER…`.
 type eraseCommand struct {
 	cli.Service
-	Users []string `arg:"" name:"user" help:"Ids of the users whose recorded sends are erased, of the kind that the service uses: dense, uint64, uuid or text."`
-	Sets  bool     `help:"Also delete the changes of sets (groups of users) that API calls made for the given users, such as opt-outs. After the deletion, only the published sets decide whether these users are in a set."`
+	Users []string `arg:"" name:"user" help:"Ids of the users whose recorded sends the command erases. The ids must have the kind that the service uses: dense (32-bit numbers), uint64, uuid or text."`
+	Sets  bool     `help:"Also delete the records of API calls that added the given users to sets (groups of users) or removed them, such as opt-outs. After the deletion, only the published sets decide whether these users are in a set."`
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 

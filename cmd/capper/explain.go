@@ -17,7 +17,7 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 // explainCommand is the command `capper explain USER`.
 type explainCommand struct {
 	cli.Service
-	User string `arg:"" help:"Id of the user about whom the command explains the decision. The id must have the kind that the service uses: dense, uint64, uuid or text."`
+	User string `arg:"" help:"Id of the user about whom the command explains the decision. The id must have the kind that the service uses: dense (32-bit number), uint64, uuid or text."`
 }
 
 // The method Run prints the reasons why the user is allowed or denied.

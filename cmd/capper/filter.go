@@ -23,11 +23,11 @@ type filterCommand struct {
 	cli.Outputs
 	MessageID string        `placeholder:"ID" help:"Id of the message. After an interruption, run the command again with the same id: each send then counts only once. Required without --preview."`
 	Channel   string        `help:"Channel of the message, such as email, as named in the configuration of the service. Default: no channel."`
-	Exempt    bool          `help:"Ignore limits, holdout and quiet hours, but record the sends; for transactional messages such as one-time codes. Suppressed sets (groups of users who get no messages) apply only if their setting even_exempt is true."`
+	Exempt    bool          `help:"Ignore limits, quiet hours and the holdout (a control group that gets no messages), but record the sends. Use this flag for transactional messages, such as one-time codes. Suppressed sets (groups of users who get no messages) apply only if their setting even_exempt is true."`
 	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
 	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
 	Parallel  int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`
-	Timeout   time.Duration `default:"15m" help:"Maximum time, counted from the start of the command, for retries about users without a decision. The command asks the service about each user at least once."`
+	Timeout   time.Duration `default:"15m" help:"Maximum time from the start of the command to its last retry for users without a decision. The command asks the service about each user at least once, even after this time."`
 }
 
 // The function "undecided" returns the error of the command if the service could not decide about some users.
@@ -77,13 +77,13 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
-		return errors.New("--message-id: is required unless --preview is set")
+		return errors.New("--message-id is required unless --preview is set")
 	case c.Exempt && c.Preview:
 		return errors.New(
-			"--exempt and --preview: must not be combined, " +
+			"--exempt and --preview must not be combined, " +
 				"because the call would neither deny a user nor record a send")
 	case c.Batch < 1 || c.Parallel < 1:
-		return fmt.Errorf("--batch and --parallel: must be at least 1, got %d and %d", c.Batch, c.Parallel)
+		return fmt.Errorf("--batch and --parallel must be at least 1, got %d and %d", c.Batch, c.Parallel)
 	}
 	if err := c.audience.check(); err != nil {
 		return err

@@ -18,11 +18,11 @@ import (
 // lookupCommand is the command `capper lookup USER…`.
 type lookupCommand struct {
 	cli.Service
-	Users []string `arg:"" optional:"" name:"user" help:"Ids of the users to look up, of the kind that the service uses (dense, uint64, uuid or text). Give either these ids or --file."`
+	Users []string `arg:"" optional:"" name:"user" help:"Ids of the users to look up. The ids must have the kind that the service uses: dense (32-bit numbers), uint64, uuid or text. Give either these ids or --file."`
 	File  string   `placeholder:"FILE" help:"File with the ids of the users to look up: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in the order in which the store sorts users."`
 	idFile
 	Set []string `placeholder:"NAME" help:"Name of a set (named group of users). The result says for each user whether the user is in this published set. May be repeated."`
-	CSV bool     `name:"csv" help:"Print the result as CSV, with a column (true or false) for each --set. The command prints a large result in parts, while it still looks up further users."`
+	CSV bool     `name:"csv" help:"Print the result as CSV, with a column (true or false) for each --set. The command prints the first parts of a large result while it still looks up further users."`
 }
 
 // lookupBatch is the number of users whose segments and sets one lookup call requests.
@@ -64,7 +64,7 @@ func (c *lookupCommand) Validate() error {
 	case c.File == "" && c.idFile != idFile{}:
 		return errors.New(ofFile)
 	case c.CSV && c.JSON:
-		return errors.New("--csv and --json: must not be combined")
+		return errors.New("--csv and --json must not be combined")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return c.releaseAll(ctx, on)
 	}
 	if c.Namespace != "" {
-		return terminal.Misuse(errors.New("--namespace: requires --all"))
+		return terminal.Misuse(errors.New("--namespace requires --all"))
 	}
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
@@ -102,7 +102,7 @@ func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, t
 func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) error {
 	if c.audience != (audience{}) {
 		return terminal.Misuse(errors.New(
-			"--all: must not be combined with an audience, because --all releases every send of the message"))
+			"--all must not be combined with an audience, because --all releases every send of the message"))
 	}
 	return cli.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
 		Namespace: c.Namespace})

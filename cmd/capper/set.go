@@ -21,8 +21,8 @@ type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set (named group of users). Every later decision treats these users as members."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set (named group of users). Within about a second, all instances of the service stop treating these users as members."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom API calls have added to a set or removed from the set."`
-	Replay  cli.SetReplayCommand  `cmd:"" help:"Make lost changes of sets (groups of users) again: if the store has lost changes by API calls, the command reads these changes from the audit (the log of all calls)."`
-	List    cli.SetListCommand    `cmd:"" help:"List all sets (named groups of users), each with its number of published users and the numbers of users whom API calls added or removed."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat changes of sets (groups of users) by API calls, if the store has lost these changes. The command reads them from the audit (the log of all calls)."`
+	List    cli.SetListCommand    `cmd:"" help:"List all sets (named groups of users). For each set, the list shows the number of published users, and how many users API calls have added or removed."`
 }
 
 // setChange holds the arguments of the commands that add users to a set or remove them.
@@ -50,7 +50,7 @@ func (c *setChange) Validate() error {
 	}
 	var err error
 	if c.when, err = time.Parse(time.RFC3339, c.At); err != nil {
-		return fmt.Errorf("--at: must be a time such as 2026-11-22T10:00:00Z, got %q", c.At)
+		return fmt.Errorf("--at must be a time such as 2026-11-22T10:00:00Z, got %q", c.At)
 	}
 	return nil
 }

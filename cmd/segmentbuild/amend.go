@@ -135,13 +135,13 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 			base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
 		return nil, terminal.Hinted(fmt.Errorf(
-			"amend cannot number new user ids, because the published segments and sets cannot be read: %w",
+			"the command amend cannot number new user ids, because the published segments and sets cannot be read: %w",
 			base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {
 		if base.IsSegment(s.Name) {
 			return nil, terminal.Hinted(terminal.Misuse(fmt.Errorf(
-				"--set %s: must name a set, but a published segment has this name", s.Name)),
+				"--set %s must not be the name of a published segment", s.Name)),
 				"segmentbuild build publishes segments; "+
 					"segmentbuild inspect lists the segments and sets of the live generation")
 		}

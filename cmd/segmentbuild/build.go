@@ -194,7 +194,7 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || text == "" {
-			return fmt.Errorf("--as-of %q: must have the form SET=TIME, such as opted-out=2026-11-23T02:00Z", arg)
+			return fmt.Errorf("--as-of %q must have the form SET=TIME, such as opted-out=2026-11-23T02:00Z", arg)
 		}
 		at, err := publish.ParseAsOf(text, time.Now())
 		if err == nil {
@@ -229,7 +229,7 @@ func addDefinitions(to *[]ingest.Definition, flag string, args []string, base in
 	for _, arg := range args {
 		name, path, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || path == "" {
-			return fmt.Errorf("%s %q: must have the form NAME=FILE", flag, arg)
+			return fmt.Errorf("%s %q must have the form NAME=FILE", flag, arg)
 		}
 		i, seen := index[name]
 		if !seen {
@@ -249,7 +249,7 @@ func (c *buildCommand) addSets(plan *ingest.Plan, base ingest.Input) error {
 	for _, arg := range c.SetTable {
 		prefix, path, ok := strings.Cut(arg, "=")
 		if !ok || prefix == "" || path == "" {
-			return fmt.Errorf("--set-table %q: must have the form PREFIX/=FILE", arg)
+			return fmt.Errorf("--set-table %q must have the form PREFIX/=FILE", arg)
 		}
 		base.Path = path
 		plan.AddSetTable(prefix, base)

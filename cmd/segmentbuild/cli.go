@@ -23,7 +23,7 @@ const description = `Builds segments and sets (groups of users) from user ids, a
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets (groups of users) from files of user ids, and publish them, so that services can load them."`
 	Amend       amendCommand            `cmd:"" help:"Replace the users of some published sets (such as suppression lists) without a new build. All segments and all other sets keep their users."`
-	List        listCommand             `cmd:"" help:"List the generations (published versions of all segments and sets), and show which generation services use."`
+	List        listCommand             `cmd:"" help:"List the generations (published versions of all segments and sets), and mark the generation that services use."`
 	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation (a published version), or the content of a bitmap file."`
 	Diff        diffCommand             `cmd:"" help:"Show how segments and sets differ between two generations (published versions)."`
 	Members     membersCommand          `cmd:"" help:"Check whether users are in a segment or set, or print some users of the segment or set."`

@@ -13,9 +13,9 @@ import (
 type gcCommand struct {
 	Keep   int           `required:"" placeholder:"N" help:"Number of newest generations (published versions) to keep. The command always keeps the generation that services use."`
 	Grace  time.Duration `default:"24h" help:"Minimum age of the generations (published versions) and bitmap files that the command may remove."`
-	Lease  time.Duration `default:"30s" help:"Maximum time for which builds and rollbacks must wait before they publish, if this command is killed while it removes files."`
+	Lease  time.Duration `default:"30s" help:"If this command is killed while it removes files, builds and rollbacks wait at most this time before they publish."`
 	Delete bool          `help:"Remove old generations (published versions). Without --delete, the command only lists the old generations."`
-	DryRun bool          `name:"dry-run" help:"List the old generations (published versions) that --delete would remove, but remove nothing. Without --delete, the command also removes nothing."`
+	DryRun bool          `name:"dry-run" help:"List the old generations (published versions) that --delete would remove, but remove nothing. The command does the same if neither --delete nor --dry-run is set."`
 	at     `embed:""`
 }
 
@@ -28,7 +28,7 @@ type gcReport struct {
 // dictionaries that no generation uses. With the flag --delete, Run also removes these objects.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
-		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
+		return terminal.Misuse(fmt.Errorf("--keep %d must be at least 1", c.Keep))
 	}
 	if c.Lease <= 0 {
 		return terminal.Misuse(fmt.Errorf("--lease %s: the duration must be more than 0", c.Lease))

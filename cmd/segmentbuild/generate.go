@@ -76,7 +76,7 @@ func (c *generateCommand) users() (*Users, error) {
 		name, text, ok := strings.Cut(arg, "=")
 		var part percentage
 		if err := part.UnmarshalText([]byte(text)); !ok || err != nil {
-			return nil, fmt.Errorf("--segments %q: must have the form NAME=PERCENT", arg)
+			return nil, fmt.Errorf("--segments %q must have the form NAME=PERCENT", arg)
 		}
 		users.Shares = append(users.Shares, share{Segment: name, Percent: float64(part)})
 	}

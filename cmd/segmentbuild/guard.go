@@ -20,7 +20,7 @@ type boundFlags struct {
 
 // changeFlags contains the flags that limit the changes of segments and sets.
 type changeFlags struct {
-	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new in this build, or that was empty and may contain users in this build. country/* stands for all sets whose names begin with country/; may be repeated."`
+	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new in this build. The flag also permits users in a segment or set that was empty before. country/* stands for all sets whose names begin with country/; may be repeated."`
 	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Maximum percentage of the users of a segment or set who may join or leave with this build. A build with a larger change is rejected."`
 	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the max_change of the segment in the build file."`
 }
@@ -65,7 +65,7 @@ func (f *boundFlags) override(plan *ingest.Plan) error {
 	}
 	for _, flaw := range f.AllowFirst {
 		if !slices.Contains(publish.Flaws, flaw) {
-			return fmt.Errorf("--allow-first %q: must be one of %v", flaw, publish.Flaws)
+			return fmt.Errorf("--allow-first %q must be one of %v", flaw, publish.Flaws)
 		}
 	}
 	b.AllowFirst = append(b.AllowFirst, f.AllowFirst...)
@@ -82,7 +82,7 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	}
 	for _, name := range f.AllowNew {
 		if !plan.Publishes(name) {
-			return fmt.Errorf("--allow-new %q: must be the name of a segment or set in this build", name)
+			return fmt.Errorf("--allow-new %q must be the name of a segment or set in this build", name)
 		}
 	}
 	b.New = append(b.New, f.AllowNew...)

@@ -87,7 +87,7 @@ func (c *inspectCommand) inspect(ctx context.Context, on *terminal.Streams) (*in
 	}
 	if c.At == "" {
 		return nil, terminal.Misuse(errors.New(
-			"--at LOCATION: is required to inspect a generation (published version)"))
+			"--at LOCATION is required to inspect a generation (published version)"))
 	}
 	ctx, cancel, location, err := c.Place.open(ctx, on, c.At)
 	if err != nil {

@@ -223,6 +223,6 @@ func configuredMemory(cfg *config.Config) prometheus.Collector {
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_memory_configured_bytes",
-		Help: "Maximum bytes of memory that capper's configuration allows, not counting segments and connections.",
+		Help: "Bytes of memory that the configuration allows, not counting the memory for segments and connections.",
 	}, func() float64 { return float64(bytes) })
 }

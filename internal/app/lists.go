@@ -168,7 +168,7 @@ func newListAges(of *Service) *listAges {
 			"Configured maximum age of a set of suppressed users, in seconds. Absent for sets without max_age.",
 			[]string{"set"}, nil),
 		tooOld: prometheus.NewDesc("capper_sets_too_old",
-			"1 while a set of suppressed users is older than its max_age, and the set's channels get no decisions.",
+			"1 while a set of suppressed users is older than its max_age; the set's channels then get no decisions.",
 			[]string{"set"}, nil),
 	}
 }

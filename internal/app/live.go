@@ -66,9 +66,9 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 		if slices.Contains(needed, set.Name) && freed > 0 &&
 			set.AsOf.Before((freed + live.Margin).Time()) {
 			return &segments.AsOfError{Err: fmt.Errorf(
-				"the published file of set %s contains changes up to %s: "+
+				"the published file of set %s contains changes only up to %s, but "+
 					"the store has already removed changes by API calls up to %s, "+
-					"because a newer generation contained these changes: "+
+					"because a newer generation (published version) contained them: "+
 					"publish a build whose export of the set began later "+
 					"(a later --as-of without a new export would lose changes)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))}

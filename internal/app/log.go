@@ -21,7 +21,7 @@ func buildInfo() prometheus.Collector {
 	labels := prometheus.Labels{"version": b.Version, "revision": b.Commit, "commit_date": b.Date, "go_version": b.Go}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_build_info",
-		Help: "Always 1; the labels name the version and the commit of the running program.", ConstLabels: labels,
+		Help: "Always 1; the labels show the version and the commit of the running program.", ConstLabels: labels,
 	}, func() float64 { return 1 })
 }
 
@@ -30,7 +30,7 @@ func buildInfo() prometheus.Collector {
 func zoneRules() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "capper_zone_rules_info",
-		Help:        "Always 1; the label names the release of the time zone database in the program.",
+		Help:        "Always 1; the label version shows the release of the program's time zone database.",
 		ConstLabels: prometheus.Labels{"version": zones.Version()},
 	}, func() float64 { return 1 })
 }

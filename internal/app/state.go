@@ -24,7 +24,7 @@ type state struct {
 
 func newState(store capping.Store, kind string) *state {
 	return &state{store, prometheus.NewDesc("capper_store_state",
-		"1 for the current state of the store, 0 for the others: ok, degraded (fails for some users) or down.",
+		"1 if the store is in this state, otherwise 0. States: ok, degraded (fails for some users) and down.",
 		[]string{"state"}, prometheus.Labels{"store": kind})}
 }
 

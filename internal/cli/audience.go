@@ -22,7 +22,7 @@ type Narrowed struct {
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New(
-			"--sample and --salt: must be set together, because the salt makes a sample repeatable")
+			"--sample and --salt must be set together, because the salt makes a sample repeatable")
 	}
 	a := &client.Audience{Expression: expression, Generation: n.Generation}
 	switch {

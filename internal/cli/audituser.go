@@ -22,12 +22,12 @@ type userCommand struct {
 
 // Help returns the help text below the flags.
 func (c *userCommand) Help() string {
-	return "Lists every filter call that recorded or could have recorded a send to the user, every release " +
-		"(cancelled send), and every change of a set by an API call. The outcome of a filter call is allowed, " +
-		"replayed (an earlier call had recorded the send), denied (by a limit or set) or unavailable (no decision). " +
-		"The outcome of a release is released or absent (there was no send to cancel). The outcome of a change of a " +
-		"set is added, removed or change_unavailable (result unknown). If the user was erased, the list omits all " +
-		"records from before the erasure."
+	return "Lists all filter calls about the user (except previews), all releases (cancelled sends), and all changes " +
+		"of sets by API calls. The outcome of a filter call is allowed, replayed (an earlier call had recorded the " +
+		"send), denied (by a limit or set) or unavailable (no decision). The outcome of a release is released or " +
+		"absent (there was no send to cancel). The outcome of a change of a set is added, removed or " +
+		"change_unavailable (result unknown). If the user was erased, the list omits all records from before the " +
+		"erasure."
 }
 
 // The method Run prints all recorded decisions about the user.

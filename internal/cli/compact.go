@@ -21,7 +21,7 @@ type compactCommand struct {
 // The method Validate rejects a value of the flag --keep below one day.
 func (c *compactCommand) Validate() error {
 	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
-		return errors.New("--keep: must be at least one day, such as 400d")
+		return errors.New("--keep must be at least one day, such as 400d")
 	}
 	return nil
 }

@@ -26,13 +26,13 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	}
 	kind, err := ids.ParseKind(described.Kind)
 	if err != nil {
-		return nil, terminal.Hinted(fmt.Errorf("the service sent an unknown kind of user ids: the kind %w", err),
+		return nil, terminal.Hinted(fmt.Errorf("the service sent an unknown kind of user ids: %w", err),
 			"the service is newer than this program: use the program of the service's version")
 	}
 	var key ids.Key
 	if kind != ids.Dense {
 		if key, err = ids.ParseKey(described.Key); err != nil {
-			return nil, fmt.Errorf("the service sent an invalid hash key for user ids: the key %w", err)
+			return nil, fmt.Errorf("the service sent an invalid hash key for user ids: %w", err)
 		}
 	}
 	return ids.New(kind, key), nil

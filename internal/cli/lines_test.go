@@ -94,8 +94,8 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 		through int64
 		fault   string
 	}{
-		"a\nb\n" + long + "\nc\n": {0, 2, "line 3: must be at most 1048576 bytes long"},
-		"a\nb\n" + long + "x":     {1, 1, "line 3: must be at most 1048576 bytes long"},
+		"a\nb\n" + long + "\nc\n": {0, 2, "line 3 must be at most 1048576 bytes long"},
+		"a\nb\n" + long + "x":     {1, 1, "line 3 must be at most 1048576 bytes long"},
 		"a\nb\n" + long:           {0, 3, ""},
 		"a\n" + long[1:] + "\nc":  {2, 1, ""},
 		"a\nb\n":                  {3, 0, "--skip: 3 lines, but the input has only 2"},

@@ -19,7 +19,7 @@ type messageCommand struct {
 	Span
 	MessageID string `arg:"" help:"Id of the message whose calls the command lists."`
 	Namespace string `placeholder:"NAME" help:"Namespace of the message, which is the namespace of the sender's API key. Default: no namespace."`
-	Channel   string `placeholder:"NAME" help:"List only calls for this channel, and calls without a channel that cancel sends. Default: the calls for all channels."`
+	Channel   string `placeholder:"NAME" help:"List only calls for this channel, and calls that cancel the sends on all channels. Default: list all calls."`
 	Calls     int    `default:"50" placeholder:"N" help:"Number of calls to list, latest first, or 0 to list none; the totals always include all calls."`
 	JSON      bool   `help:"Print the result as JSON."`
 }
@@ -27,7 +27,7 @@ type messageCommand struct {
 // The method Validate rejects a negative flag --calls.
 func (c *messageCommand) Validate() error {
 	if c.Calls < 0 {
-		return errors.New("--calls: must not be negative")
+		return errors.New("--calls must not be negative")
 	}
 	return nil
 }

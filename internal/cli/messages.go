@@ -19,14 +19,14 @@ import (
 type MessagesCommand struct {
 	Service
 	MessageID string  `arg:"" optional:"" name:"id" help:"Id of the message whose counts the command shows. Default: list recent messages."`
-	Since     moment  `placeholder:"TIME" help:"List only messages whose latest call is not older than this age (7d, 12h) or time (2026-11-22). Default: 7d."`
+	Since     moment  `placeholder:"TIME" help:"List only messages with at least one call since this time (2026-11-22), or within this age (7d, 12h). Default: 7d."`
 	Until     moment  `placeholder:"TIME" help:"List only messages whose latest call is older than this age (7d, 12h) or time (2026-11-22)."`
 	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
 	MinAsked  int64   `placeholder:"N" help:"List only messages for which the filter calls contained at least N users in total. A user in two calls counts twice."`
 	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call (message with the latest call first) or asked (message with the most users in its filter calls first)."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
-	Cursor    string  `placeholder:"CURSOR" help:"Cursor (text) that an earlier run printed at the end of a list; with the cursor, the command continues the list."`
+	Cursor    string  `placeholder:"CURSOR" help:"Cursor (text) that an earlier run printed at the end of a list. With this cursor, the command prints the next part of the list."`
 	Title     *string `placeholder:"TEXT" help:"New title of the message. Lists of messages show the title beside the id. An empty text removes the title. The API key needs the scope filter."`
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
@@ -37,11 +37,11 @@ func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
 		c.Sort != client.SortLastCall) {
 		return errors.New(
-			"--since, --until, --find, --channel, --min-asked, --sort, --cursor: " +
+			"--since, --until, --find, --channel, --min-asked, --sort and --cursor " +
 				"must not be combined with a message id")
 	}
 	if c.MessageID == "" && c.Title != nil {
-		return errors.New("--title: requires a message id")
+		return errors.New("--title requires a message id")
 	}
 	if c.MinAsked < 0 {
 		return fmt.Errorf("--min-asked: the number of users must be 0 or more, got %d", c.MinAsked)

@@ -78,7 +78,7 @@ type Span struct {
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {
-		err := fmt.Errorf("--until %s: must be later than --since", s.Until.text)
+		err := fmt.Errorf("--until %s must be later than --since", s.Until.text)
 		if until == since && len(s.Until.text) == len(time.DateOnly) {
 			err = terminal.Hinted(err, "a date is the start of the day in UTC: for the whole day, use --until "+
 				until.Time().AddDate(0, 0, 1).Format(time.DateOnly))

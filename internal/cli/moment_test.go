@@ -38,7 +38,7 @@ func TestASpanHasAnEnd(t *testing.T) {
 	require.NoError(t, s.Since.UnmarshalText([]byte("1d")))
 	require.NoError(t, s.Until.UnmarshalText([]byte("2d")))
 	_, _, err := s.instants(time.Now())
-	require.ErrorContains(t, err, "--until 2d: must be later than --since")
+	require.ErrorContains(t, err, "--until 2d must be later than --since")
 	require.Empty(t, terminal.Hint(err))
 	s = Span{}
 	require.NoError(t, s.Since.UnmarshalText([]byte("2026-11-30")))

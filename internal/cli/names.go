@@ -25,7 +25,7 @@ func parseImage(text string) (capping.UserID, bool) {
 // The type Names holds the command-line flag for the location of the segments. A generation (published version) of the
 // segments contains the data for converting user ids to id images (64-bit hashes), and back.
 type Names struct {
-	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense. Default: segments.source in the file of --config."`
+	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense (32-bit numbers). Default: segments.source in the file of --config."`
 }
 
 // The method "open" opens the location of the segments. If no flag names a location of segments, the method returns

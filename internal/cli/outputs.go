@@ -25,7 +25,7 @@ import (
 // contains a bitmap of users. All other output files contain one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"Output file for the allowed users: a bitmap if the name ends in .roaring, otherwise one user id per line. With -, the ids go to standard output, and the report goes to standard error."`
-	Replayed    string `placeholder:"FILE" help:"Output file for the allowed users whose send was recorded before, by an earlier run or by an earlier call of this run. The output file of --allowed also contains these users."`
+	Replayed    string `placeholder:"FILE" help:"Output file for the allowed users whose send an earlier run, or an earlier call of this run, had already recorded. The output file of --allowed also contains these users."`
 	DeniedDir   string `placeholder:"DIR" help:"Output directory for the denied users, with one file for each limit or rule that denied users: LIMIT.txt, or LIMIT.roaring if --allowed names a .roaring file."`
 	WavesDir    string `placeholder:"DIR" help:"Output directory for the denied users, with one file for each hour (UTC), such as 2026-11-22T15Z.txt. A file contains the users whose denials end in this hour. Users whose denial has no known end are in no file. The file waves.json contains, for each hour, the time from which the users can be retried."`
 	Unavailable string `placeholder:"FILE" help:"Output file for the users about whom the service could not decide, for a later retry."`
@@ -247,12 +247,12 @@ func (o *Outputs) Check(audience string) error {
 		}
 		for _, other := range files[:i] {
 			if f.file == other.file || same(f.file, other.file) {
-				return fmt.Errorf("%s and %s: must be different files, but both are %s", f.flag, other.flag, f.file)
+				return fmt.Errorf("%s and %s must be different files, but both are %s", f.flag, other.flag, f.file)
 			}
 		}
 	}
 	if same(o.DeniedDir, o.WavesDir) {
-		return fmt.Errorf("--denied-dir and --waves-dir: must be different directories, but both are %s", o.DeniedDir)
+		return fmt.Errorf("--denied-dir and --waves-dir must be different directories, but both are %s", o.DeniedDir)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (f output) check(audience string) error {
 		return fmt.Errorf("%s %w", f.flag, err)
 	}
 	if same(f.file, audience) {
-		return fmt.Errorf("%s %s: must not be the audience file, which the command would overwrite", f.flag, f.file)
+		return fmt.Errorf("%s %s must not be the audience file, which the command would overwrite", f.flag, f.file)
 	}
 	return nil
 }

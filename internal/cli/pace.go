@@ -36,19 +36,19 @@ func (c *PaceCommand) Help() string {
 		"the input. To continue, set --skip to this number, minus the lines that the reader of the output took but " +
 		"did not handle. On Linux, the command writes lines to a pipe only after the reader has taken the earlier " +
 		"lines, and counts a line as copied when the reader has taken it. The command requests permits about one " +
-		"second ahead; with --max-wait, up to this time and up to the max_wait of each pacer. The command gives back " +
-		"unused permits when it ends. If the command is killed, the service takes back, within about 8 s, the " +
-		"permits that the command would have used more than 6 s later."
+		"second ahead. With --max-wait, the command requests permits further ahead, but no further than this time " +
+		"and the max_wait of each pacer. The command gives back unused permits when it ends. If the command is " +
+		"killed, the service takes back, within about 8 s, all permits with a send time more than 6 s after the kill."
 }
 
 // The method Validate rejects command-line flags whose values are out of range.
 func (c *PaceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
-		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
+		return fmt.Errorf("--skip %d must not be negative", c.Skip)
 	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
 		return fmt.Errorf(
-			"--max-wait %v: must be more than 0s and at most 24h; "+
+			"--max-wait %v must be more than 0s and at most 24h; "+
 				"without the flag, input lines wait for permits without limit",
 			*c.MaxWait)
 	}

@@ -31,23 +31,23 @@ type forgotten struct {
 // Help returns the help text below the flags.
 func (c *PacersCommand) Help() string {
 	return "The column USED shows the number of granted permits in the window, including permits for a later time. " +
-		"The column QUEUE shows the time until the last granted permit may be used. The column NEXT shows how long a " +
-		"permit requested now would have to wait. In the row of a share (reserved part of the pacer), the column MAX " +
-		"shows the percentage of the share."
+		"The column QUEUE shows the time until the last granted permit may be used. The column NEXT shows the wait " +
+		"of a permit that is requested now. In the row of a share (reserved part of the pacer), the column MAX shows " +
+		"the percentage of the share."
 }
 
 // The method Validate rejects invalid combinations of flags.
 func (c *PacersCommand) Validate() error {
 	switch {
 	case c.Name == "" && (c.Forget || c.ofOne()):
-		return errors.New("--forget, --message-id and --key: require the name of a pacer")
+		return errors.New("--forget, --message-id and --key require the name of a pacer")
 	case c.Forget && c.ofOne():
 		return errors.New(
-			"--forget: must not be combined with --message-id or --key, because --forget resets the whole pacer")
+			"--forget must not be combined with --message-id or --key, because --forget resets the whole pacer")
 	case c.MessageID != nil && c.Key != nil:
-		return errors.New("--key: must not be combined with --message-id")
+		return errors.New("--key must not be combined with --message-id")
 	case c.ofOne() && *cmp.Or(c.MessageID, c.Key) == "":
-		return errors.New("--message-id and --key: must not be empty")
+		return errors.New("--message-id and --key must not be empty")
 	}
 	return nil
 }

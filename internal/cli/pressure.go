@@ -35,20 +35,20 @@ type PressureCommand struct {
 	Channel   string `placeholder:"NAME" help:"Count only messages on this channel."`
 	Namespace string `placeholder:"NAME" help:"Count only messages of this namespace."`
 	Max       int    `default:"20" placeholder:"N" help:"Maximum number of campaigns to list, up to 1000."`
-	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people, at-limits, campaigns or held-back."`
-	Segment   string `placeholder:"NAME" help:"With --users: write only users of this segment; the name 'default' stands for users in no segment."`
-	Limit     string `placeholder:"NAME" help:"With --users: write only users who have reached the limit with this name. Default: users who have reached any limit."`
+	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people (people by number of messages), at-limits (people at each limit), campaigns (messages of each campaign) or held-back (people to whom limits denied a campaign)."`
+	Segment   string `placeholder:"NAME" help:"Name of the segment whose users the command writes to the file of --users. The name 'default' stands for users in no segment."`
+	Limit     string `placeholder:"NAME" help:"Name of the limit that the users in the file of --users have reached. Default: any limit."`
 	Users     string `placeholder:"FILE" help:"Output file for the users of --segment who are at a limit at the end of the latest week: a bitmap if the name ends in .roaring, otherwise one user id per line."`
 }
 
 // Help returns the help text below the flags.
 func (c *PressureCommand) Help() string {
 	return "Shows how many people got 0, 1, 2 … messages in each week, by segment, channel and namespace. The " +
-		"command also shows how many people are at a limit, and which campaigns sent the most messages. For " +
-		"campaigns that limits denied to people, the command shows the number of these people, and the campaigns " +
-		"whose sends had filled the limits. With --audit or --config, the command reads the audit (the log of all " +
-		"decisions). Without these flags, the command asks the service at --url. With --audit but without --config, " +
-		"the command knows the segments of users only if --segments names the location of the segments."
+		"command also shows how many people are at a limit, and which campaigns sent the most messages. If limits " +
+		"denied a campaign to people, the command shows the number of these people, and the earlier campaigns that " +
+		"had sent to them. With --audit or --config, the command reads the audit (the log of all decisions). Without " +
+		"these flags, the command asks the service at --url. With --audit but without --config, the command knows " +
+		"the segments of users only if --segments names the location of the segments."
 }
 
 // The method Validate rejects invalid values and combinations of flags.
@@ -59,11 +59,11 @@ func (c *PressureCommand) Validate() error {
 	case c.Max < 1 || c.Max > 1000:
 		return fmt.Errorf("--max: the number of campaigns to list must be 1 to 1000, got %d", c.Max)
 	case c.Users != "" && c.Segment == "":
-		return errors.New("--users: requires --segment (segment of the users to write)")
+		return errors.New("--users requires --segment (segment of the users to write)")
 	case c.Users == "" && (c.Segment != "" || c.Limit != ""):
-		return errors.New("--segment and --limit: require --users (output file for user ids)")
+		return errors.New("--segment and --limit require --users (output file for user ids)")
 	case c.CSV != "" && c.JSON:
-		return errors.New("--csv and --json: set only one of them")
+		return errors.New("--csv and --json must not be combined")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (r *reader) cut(text []byte) (block, error) {
 			length = len(text) - start
 		}
 		if length > maxLength {
-			r.err = fmt.Errorf("line %d: must be at most %d bytes long", r.read+1, maxLength)
+			r.err = fmt.Errorf("line %d must be at most %d bytes long", r.read+1, maxLength)
 			break
 		}
 		start += length

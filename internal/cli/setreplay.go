@@ -31,10 +31,11 @@ const replayCalls = 16
 func (c *SetReplayCommand) Help() string {
 	return "Repeats API calls that changed sets, each with its original time. The command reads these calls from the " +
 		"audit (the log of all calls). Use the command if the store has lost changes of sets: after you restored a " +
-		"backup, or if all instances restarted at once after a loss in Redis. The repeated changes do not replace " +
-		"later changes or newer builds. Repeating the command is safe. The command cannot repeat the changes of " +
-		"erased users. The command skips a call that was answered with 503 and never repeated, because the audit " +
-		"does not say whether this call added or removed the users. The API key needs the scope lists."
+		"backup, or after Redis lost data and all instances restarted at the same time. The repeated changes do not " +
+		"replace later changes or newer builds. Repeating the command is safe. The command cannot repeat the changes " +
+		"of erased users. If a call was answered with status 503 and never repeated, the command skips this call, " +
+		"because the audit does not say whether the call added or removed the users. The API key needs the scope " +
+		"lists."
 }
 
 // The method Run reads from the audit the API calls that changed sets, and repeats these calls.

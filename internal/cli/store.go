@@ -52,18 +52,18 @@ func (p *sampleShare) UnmarshalText(text []byte) error {
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
-		return errors.New("--sample, --sample-salt, --missing and --settle: require --store")
+		return errors.New("--sample, --sample-salt, --missing and --settle require --store")
 	case f.Store && span.Until.Given():
 		return errors.New(
-			"--until: must not be combined with --store: the comparison needs every release (cancelled send) up to now")
+			"--until must not be combined with --store: the comparison needs every release (cancelled send) up to now")
 	case f.UsersPerSecond < 1:
-		return errors.New("--users-per-second: must be at least 1")
+		return errors.New("--users-per-second must be at least 1")
 	case f.Settle < 0:
 		return errors.New("--settle: the duration must not be negative")
 	case f.SampleSalt != "" && f.Sample.value == 0:
-		return errors.New("--sample-salt: requires --sample")
+		return errors.New("--sample-salt requires --sample")
 	case len(f.SampleSalt) > share.MaxSalt:
-		return fmt.Errorf("--sample-salt: must be at most %d bytes", share.MaxSalt)
+		return fmt.Errorf("--sample-salt must be at most %d bytes", share.MaxSalt)
 	case f.Missing != "":
 		return terminal.CheckTarget(f.Missing)
 	}

@@ -40,8 +40,8 @@ func (c *verifyCommand) Help() string {
 		"With --store, the command compares the audit with the store of the running service at --url, as far back as " +
 		"the longest window of all limits. Sends that the store has lost are findings, too. The command shows the " +
 		"time of each missing send and its place in the store, and changes nothing. The API key needs the scope " +
-		"read, and must have no namespace. If there are no findings, but the store did not answer about some sends, " +
-		"the exit status is 4."
+		"read, and must have no namespace. The exit status is 4 if there are no findings, but the store did not " +
+		"answer about some sends."
 }
 
 // The method Run verifies the audit and prints the findings.
@@ -52,7 +52,7 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	accepted := c.AcceptedUntil.Instant(time.Now())
 	if accepted > capping.InstantOf(time.Now()) {
-		return terminal.Misuse(fmt.Errorf("--accepted-until %s: must not be in the future", c.AcceptedUntil.text))
+		return terminal.Misuse(fmt.Errorf("--accepted-until %s must not be in the future", c.AcceptedUntil.text))
 	}
 	if err := c.StoreFlags.check(&c.Span); err != nil {
 		return terminal.Misuse(err)

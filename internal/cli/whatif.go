@@ -46,10 +46,10 @@ func (c *WhatIfCommand) Validate() error {
 		return errors.New(
 			"set --limits to try other limits, or --generation to try another published version of segments and sets")
 	case c.Generation != "" && !segments.IsGeneration(c.Generation):
-		return fmt.Errorf("--generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
+		return fmt.Errorf("--generation %q must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
 			c.Generation)
 	case c.Campaigns < 0:
-		return errors.New("--campaigns: must not be negative")
+		return errors.New("--campaigns must not be negative")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 			found, err := read(ctx, name)
 			switch gone := errors.Is(err, objects.ErrNotFound); {
 			case gone && name == c.Generation:
-				err = fmt.Errorf("--generation %s: does not exist: %w", name, err)
+				err = fmt.Errorf("--generation %s does not exist: %w", name, err)
 				return nil, terminal.Misuse(terminal.Hinted(err, "segmentbuild list shows the existing generations"))
 			case gone:
 				err = terminal.Hinted(fmt.Errorf(

@@ -466,5 +466,5 @@ func TestAFailedChangeCountsWhatIsStored(t *testing.T) {
 	require.NotNil(t, changed)
 	require.Equal(t, 7, changed.Added)
 	_, err = c.ChangeSet(t.Context(), "opted-out", client.SetChange{AddIDs: []string{ann}, Remove: []uint32{1}})
-	require.ErrorContains(t, err, "AddIDs and RemoveIDs: must not be combined with Add, Remove")
+	require.ErrorContains(t, err, "AddIDs and RemoveIDs must not be combined with Add, Remove")
 }

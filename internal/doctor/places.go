@@ -47,7 +47,7 @@ func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
 	if about, statErr := os.Stat(dir); errors.Is(statErr, syscall.ENOTDIR) || statErr == nil && !about.IsDir() {
-		err = errors.Join(err, fmt.Errorf("%s: must be a directory, but the path or a parent is a file", dir))
+		err = errors.Join(err, fmt.Errorf("%s must be a directory, but the path or a parent is a file", dir))
 	}
 	if file != nil {
 		defer func() { _ = os.Remove(file.Name()) }()

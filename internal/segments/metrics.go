@@ -38,7 +38,7 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 	m := &metrics{
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_segments_refresh_total",
-			Help: "Number of checks for newly published segments, by result: swapped (loaded), unchanged or failed.",
+			Help: "Checks for newly published segments, by result: swapped (new segments loaded), unchanged or failed.",
 		}, []string{"result"}),
 		of:    of,
 		clock: clock,
@@ -48,9 +48,9 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
 			"Time in seconds since segmentbuild built the segments that this instance uses.", nil, nil),
 		users: prometheus.NewDesc("capper_segments_users",
-			"Number of users in each segment, as this instance has loaded the segment.", []string{"segment"}, nil),
+			"Number of users in each segment that this instance has loaded.", []string{"segment"}, nil),
 		sets: prometheus.NewDesc("capper_sets_users",
-			"Number of users in each set, as segmentbuild published the set.", []string{"set"}, nil),
+			"Number of users in each set when segmentbuild published the set.", []string{"set"}, nil),
 		pinned: prometheus.NewDesc("capper_segments_pinned_bytes",
 			"Bytes of additional memory for earlier published segments that calls may still use.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
@@ -68,7 +68,7 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 			"Unix time at which a build last confirmed the users of a set, for sets that suppress or delay sends.",
 			[]string{"set"}, nil),
 		zoneless: prometheus.NewDesc("capper_segments_zoneless_users",
-			"Number of users in segments or sets whose time zone is unknown. Absent if no rule needs time zones.",
+			"Number of users without a known time zone in segments or sets. Absent if no rule needs time zones.",
 			nil, nil),
 	}
 	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {

@@ -10,7 +10,7 @@ import (
 // use, the number of refused calls, and the number of calls that the budget cut off.
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
-		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},
+		"users":   {Name: "capper_in_flight_users", Help: "Number of users in calls that capper is processing now."},
 		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Bytes of memory that request bodies use now."},
 		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory that unsent responses use now."},
 	}

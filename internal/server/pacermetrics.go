@@ -68,7 +68,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time, sole bool) 
 			"Seconds until the send time of the last permit that the pacer granted, as far as this instance knows. "+
 				"For a pacer with a queue per message or key: the longest queue."),
 		used: asOfNow("capper_pacer_used_ratio",
-			"Used fraction of the pacer's fullest limit at the latest call, with reserved permits; 1 means full. "+
+			"Used fraction of the pacer's fullest limit at the latest call, including reserved permits; 1 means full. "+
 				"For a pacer with a log per message or key: the highest fraction. For a pacer with only a rate: 1 "+
 				"while the next permit must wait."),
 		allowed: asOfNow("capper_pacer_allowed_per_second",

@@ -40,7 +40,7 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	}
 	var rate int
 	if _, err := fmt.Sscanf(before.Rate, "%d/s", &rate); err != nil || before.Used == nil {
-		return fmt.Errorf("pacer %s: must be configured with a rate per second and with at least one limit", name)
+		return fmt.Errorf("pacer %s must be configured with a rate per second and with at least one limit", name)
 	}
 	began := time.Now()
 	sends, err := sendPaced(ctx, url, name, users)
@@ -60,7 +60,8 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	least := time.Duration(total-1) * time.Second / time.Duration(rate)
 	switch {
 	case total != len(users):
-		return fmt.Errorf("demo of a pacer (rate limiter): %d messages were sent, want %d", total, len(users))
+		return fmt.Errorf("demo of a pacer (rate limiter): %d messages were sent, but %d were expected", total,
+			len(users))
 	case took < least:
 		return fmt.Errorf("demo of a pacer (rate limiter): the sends took %v, but the rate %s requires at least %v",
 			took, before.Rate, least)

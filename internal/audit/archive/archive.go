@@ -93,7 +93,7 @@ func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, 
 
 func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Policy, error) {
 	if !isVersion(version) {
-		return nil, fmt.Errorf("configuration version: must consist of letters, digits, '-' or '_', got %q", version)
+		return nil, fmt.Errorf("configuration version must consist of letters, digits, '-' or '_', got %q", version)
 	}
 	raw, err := a.at.Read(ctx, audit.PolicyKey(version), objects.MaxDocumentBytes)
 	if err != nil {

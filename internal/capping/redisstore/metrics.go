@@ -42,7 +42,7 @@ func newShards() *shards {
 	return &shards{
 		all: desc("capper_store_shards", "Number of Redis masters that store the sends of users."),
 		degraded: desc("capper_store_degraded_shards",
-			"Number of Redis masters whose users get no decisions: the master is down or has too few replicas."),
+			"Number of Redis masters that are down or have too few replicas, so that their users get no decisions."),
 		unserved: desc("capper_store_unserved_partitions",
 			"Number of the 65 store partitions that no Redis node serves."),
 		least: desc("capper_store_replicas_needed",
@@ -56,7 +56,7 @@ func newShards() *shards {
 			"Unix time at which the TLS certificate of each Redis server expires. Absent without TLS.",
 			"node"),
 		broken: desc("capper_store_promise_broken",
-			"Store partitions without decisions until an operator accepts a possible loss of sends, by reason. "+
+			"Store partitions whose users get no decisions until an operator accepts a possible loss, by reason. "+
 				"policy: the Redis server may evict keys. evicted: the server has evicted keys. append_only: the "+
 				"server has no append-only file.",
 			"node", "reason"),

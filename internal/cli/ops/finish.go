@@ -61,7 +61,7 @@ func (w *work) checkFinishing(dir string) error {
 		return nil
 	case begun != dir:
 		return terminal.Hinted(fmt.Errorf(
-			"--finish: must name directory %s, because the last migration pass began with this directory, got %s",
+			"--finish must name directory %s, because the last migration pass began with this directory, got %s",
 			begun, dir), "add --finish "+
 			begun)
 	case exists(dir):

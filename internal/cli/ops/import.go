@@ -38,10 +38,10 @@ type ImportCommand struct {
 	ChannelColumn   string  `placeholder:"NAME" help:"Name of the column with the channel of each send. Default: the column 'channel', if the file has this column."`
 	MessageColumn   string  `placeholder:"NAME" help:"Name of the column with the message id of each send. Default: the column 'message_id', if the file has this column."`
 	NamespaceColumn string  `placeholder:"NAME" help:"Name of the column with the namespace of each message. Default: the column 'namespace', if the file has this column."`
-	Timezone        string  `placeholder:"ZONE" help:"Time zone, such as Asia/Singapore, for times without a UTC offset. Default: rows with such times are invalid."`
+	Timezone        string  `placeholder:"ZONE" help:"Time zone, such as Asia/Singapore, for times without a UTC offset. Without this flag, rows with such times are invalid."`
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: the command detects the format from each file's name."`
 	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (required only in long files) or optional."`
-	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. The command fails if the service uses another kind. Default: the kind of the service, or dense with --dry-run."`
+	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense (32-bit numbers), uint64, uuid or text. The command fails if the service uses another kind. Default: the kind of the service, or dense with --dry-run."`
 	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows that the command skips. If more rows are invalid, the command imports nothing. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
@@ -126,7 +126,7 @@ func (c *ImportCommand) ask(
 		return err
 	}
 	if c.IDs != "" && c.IDs != scheme.Kind().String() {
-		return terminal.Misuse(fmt.Errorf("--ids: must be %s, the kind of user ids that the service uses, got %s",
+		return terminal.Misuse(fmt.Errorf("--ids must be %s, the kind of user ids that the service uses, got %s",
 			scheme.Kind(), c.IDs))
 	}
 	o.Scheme = scheme
@@ -236,7 +236,7 @@ func (c *ImportCommand) read(
 	}
 	if r.BadRows > c.MaxBadRows {
 		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput,
-			fmt.Errorf("%d of %d rows are not valid sends, such as\n  %s",
+			fmt.Errorf("%d of %d rows are not valid sends, for example:\n  %s",
 				r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))),
 			c.remedy())
 	}
@@ -264,7 +264,7 @@ func (c *ImportCommand) remedy() string {
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
-		return fmt.Errorf("no row is a valid send: all %d rows are bad, such as\n  %s", r.BadRows,
+		return fmt.Errorf("no row is a valid send: all %d rows are invalid, for example:\n  %s", r.BadRows,
 			strings.Join(r.bad, "\n  "))
 	case len(r.Files) == 1:
 		return fmt.Errorf("%s: the file contains no send", r.Files[0])

@@ -67,7 +67,7 @@ func (s *state) takes(dir, id string, mark uint64) error {
 		return s.errAnother(dir)
 	case mark <= s.Mark:
 		return terminal.Hinted(fmt.Errorf(
-			"directory %s lacks later sends: the last migration pass read a newer copy of the store",
+			"directory %s holds an older copy of the store than the last migration pass read",
 			dir),
 			"name the directory that the service used (store.embedded.path)")
 	}

@@ -24,7 +24,7 @@ func checkAddr(addr string, hasKeys bool) error {
 	}
 	if !hasKeys && !IsLoopback(addr) {
 		return fmt.Errorf(
-			"listen on %q: must be a loopback address such as 127.0.0.1:8080 if no API keys are configured",
+			"listen on %q: without API keys, the address must be a loopback address such as 127.0.0.1:8080",
 			addr)
 	}
 	return nil
