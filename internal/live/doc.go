@@ -11,8 +11,8 @@
 // Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
 // changes up to this time. A live change that is later than the as-of time (time of export) of the set overrides the
 // build. An earlier live change has no effect, because the build already includes it. The addition of a user even
-// overrides builds whose as-of time is up to one minute (Margin) later, because clocks may differ. This margin exists
-// because withholding a message by mistake is better than sending a message to a person who objected.
+// overrides builds whose as-of time is less than one minute (Margin) later, because clocks may differ. This margin
+// exists because withholding a message by mistake is better than sending a message to a person who objected.
 //
 // When all generations (published versions of the sets) in use contain a live change, the store removes the change. The
 // store also keeps the latest time of the removed changes (Lists.Freed). If the as-of time (time of export) of a

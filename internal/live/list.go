@@ -106,8 +106,8 @@ func (i info) later(j info) bool {
 
 // The method "in" reports whether the live change (change by an API call) overrides a build of the set that includes
 // all changes up to the time asOf. The result "member" says whether the change makes the user a member. If a live
-// change adds a user, the change even overrides builds that are newer by up to the time Margin, because clocks may
-// differ. Margin exists because withholding a message by mistake is better than sending an unwanted message.
+// change adds a user, the change even overrides builds that are newer by less than the time Margin, because clocks
+// may differ. Margin exists because withholding a message by mistake is better than sending an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
