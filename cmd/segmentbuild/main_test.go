@@ -163,7 +163,7 @@ func TestLosesTheRaceWithoutHarm(t *testing.T) {
 
 	lost := <-loser
 	require.Equal(t, int(terminal.LostRace), lost.status, lost.talk)
-	require.Contains(t, lost.talk, "segmentbuild: error: another process published in the meantime")
+	require.Contains(t, lost.talk, "segmentbuild: error: another process published segments in the meantime")
 	require.Contains(t, lost.talk, "segmentbuild: hint: nothing was lost")
 	status, talk = build("1\n2\n")
 	require.Equal(t, int(terminal.Done), status, talk)

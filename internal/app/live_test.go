@@ -206,7 +206,7 @@ func TestABuildMayNotEndManyAdditions(t *testing.T) {
 	few := w.build(began.Add(10*time.Minute), 1, 2)
 	w.inUse(few)
 	require.Equal(t, []uint32{3, 4, 5, 6, 7, 8, 9}, w.allowed("push"))
-	require.Contains(t, w.log.String(), "a build overrules additions by calls")
+	require.Contains(t, w.log.String(), "a build removes users whom API calls had added to a set")
 	require.Contains(t, strings.Join(w.status().Config.Problems, "\n"), "lacks users whom calls added before the "+
 		"as_of of the build, so it no longer suppresses them (number of users: 1000)")
 

@@ -202,7 +202,7 @@ func TestMoreUsersThanACallTakes(t *testing.T) {
 	require.ErrorAs(t, err, &tooMany)
 	require.Equal(t, 9, tooMany.Most)
 	_, err = a.Count(t.Context(), audience.Query{Part: audience.Part{Of: 10_001}})
-	require.EqualError(t, err, "part.of: must be a number of parts from 1 to 10000, got 10001")
+	require.EqualError(t, err, "part.of: the number of parts must be from 1 to 10000, got 10001")
 	_, err = a.Count(t.Context(), audience.Query{Part: audience.Part{Of: 2, Index: 2}})
-	require.EqualError(t, err, "part.index: must be the number of a part, from 0 to 1, got 2")
+	require.EqualError(t, err, "part.index: the index of a part must be from 0 to 1, got 2")
 }

@@ -33,9 +33,9 @@ func (p Part) Check() error {
 	case p == Part{}:
 		return nil
 	case p.Of < 1 || p.Of > MaxParts:
-		return fmt.Errorf("of: must be a number of parts from 1 to %d, got %d", MaxParts, p.Of)
+		return fmt.Errorf("of: the number of parts must be from 1 to %d, got %d", MaxParts, p.Of)
 	case p.Index < 0 || p.Index >= p.Of:
-		return fmt.Errorf("index: must be the number of a part, from 0 to %d, got %d", p.Of-1, p.Index)
+		return fmt.Errorf("index: the index of a part must be from 0 to %d, got %d", p.Of-1, p.Index)
 	}
 	return nil
 }

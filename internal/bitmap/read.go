@@ -39,11 +39,11 @@ func parseContainers(raw []byte) ([]container, error) {
 		c := &list[i]
 		size, err := c.measure(rest)
 		if err != nil {
-			return nil, fmt.Errorf("bitmap container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
+			return nil, fmt.Errorf("read bitmap container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
 		}
 		c.data, rest = rest[:size], rest[size:]
 		if err := c.check(); err != nil {
-			return nil, fmt.Errorf("bitmap container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
+			return nil, fmt.Errorf("read bitmap container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
 		}
 	}
 	if len(rest) > 0 {
@@ -75,7 +75,8 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 				"bitmap has only %d containers, but its header marks further containers as run containers", count)
 		}
 	default:
-		return nil, nil, nil, fmt.Errorf("data is not a portable 32-bit roaring bitmap: its cookie is %d", cookie)
+		return nil, nil, nil, fmt.Errorf(
+			"data is not a portable 32-bit roaring bitmap: its format number (cookie) is %d", cookie)
 	}
 	if count > maxContainers {
 		return nil, nil, nil, fmt.Errorf("bitmap has %d containers, but must have at most %d", count, maxContainers)

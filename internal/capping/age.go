@@ -54,6 +54,6 @@ func behindError(generation string, sets []string) error {
 // tooOldError returns an error that names the suppressed sets that are older than their max_age.
 func tooOldError(generation string, sets []string) error {
 	return fmt.Errorf(
-		"generation (published version) %s of the segments: the data of set %s is older than the set's max_age",
+		"in generation (published version) %s of the segments, the data of set %s is older than the set's max_age",
 		generation, strings.Join(sets, ", "))
 }

@@ -78,7 +78,7 @@ func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
 		return fmt.Errorf(
-			"batch of decisions about %d users must have one group number and one verdict for each user, "+
+			"batch of decisions about %d users must have one rule group and one verdict for each user, "+
 				"got %d group numbers and %d verdicts",
 			len(b.Users), len(b.Groups), len(verdicts))
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
@@ -106,15 +106,16 @@ func (b *Batch) checkRules() error {
 	}
 	for g, rules := range b.Rules {
 		if len(rules) > maxRules {
-			return fmt.Errorf("group %d of rules must have at most %d rules, got %d", g, maxRules, len(rules))
+			return fmt.Errorf("rule group %d must have at most %d rules, got %d", g, maxRules, len(rules))
 		}
 		for i := range rules {
 			if err := rules[i].check(); err != nil {
-				return fmt.Errorf("group %d: rule %d: %w", g, i, err)
+				return fmt.Errorf("rule group %d: rule %d: %w", g, i, err)
 			}
 			if rules[i].Shadow && i >= MaxShadow {
 				return fmt.Errorf(
-					"group %d: rule %d: a shadow rule (trial rule that denies nobody) must be among the first %d rules",
+					"rule group %d has a shadow rule (which denies nobody) at index %d, "+
+						"but shadow rules must be among the first %d rules",
 					g, i, MaxShadow)
 			}
 		}

@@ -21,7 +21,7 @@ type Rule struct {
 func (r *Rule) check() error {
 	switch {
 	case r.Max < 0 || r.Max > LogBound:
-		return fmt.Errorf("max: must be 0 to %d sends, got %d", LogBound, r.Max)
+		return fmt.Errorf("max, the number of sends that a rule allows, must be 0 to %d, got %d", LogBound, r.Max)
 	case r.Hold < 0 || r.Hold > MaxRetention.Milliseconds():
 		return fmt.Errorf("hold, the length of a rule's rolling window, must be 0 to %d ms, got %d",
 			MaxRetention.Milliseconds(), r.Hold)

@@ -156,7 +156,7 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 			n.OK(kind(node), "the user may run every command")
 			continue
 		}
-		text := strings.TrimPrefix(node.Warnings[lacks], "node "+node.Addr+": ")
+		text := strings.TrimLeft(strings.TrimPrefix(node.Warnings[lacks], "node "+node.Addr), ": ")
 		seen, why, _ := strings.Cut(text, ": ")
 		n.Warn(kind(node), seen, "add +role to the user's rights (deploy/redis.acl)",
 			strings.TrimSuffix(why, ": add +role to the user's rights (deploy/redis.acl)"))
@@ -209,7 +209,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 
 // The function split splits an error or warning of the service's start into the observation and the advice.
 func split(node *redisstore.Node, text string) (seen, change string) {
-	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
+	text = strings.TrimLeft(strings.TrimPrefix(text, "node "+node.Addr), ": ")
 	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 &&
 		strings.Contains(text[i:], "make sure") {
 		return text[:i], text[i+2:]

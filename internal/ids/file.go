@@ -89,10 +89,10 @@ func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	}
 	name, _ := token.(string)
 	if name != "kind" && name != "key" {
-		return fmt.Errorf("%s: must be one of the field names 'kind' and 'key'", shown(name))
+		return fmt.Errorf("%s: the name of a field must be 'kind' or 'key'", shown(name))
 	}
 	if fields[name] != nil {
-		return fmt.Errorf("%s: must stand once", name)
+		return fmt.Errorf("%s: the field must occur only once", name)
 	}
 	if token, err = decoder.Token(); err != nil {
 		return fmt.Errorf("decode JSON: %w", noEOF(err))

@@ -306,8 +306,8 @@ func TestParsersAgreeWithSchemes(t *testing.T) {
 			continue
 		}
 		_, err := s.AppendPacked(nil, texts[0])
-		require.EqualError(t, err, "cannot be packed: only ids of the kinds uuid and uint64 have a packed form "+
-			"(16 or 8 bytes), not "+s.Kind().String())
+		require.EqualError(t, err, "only ids of the kinds uuid and uint64 have a packed form (16 or 8 bytes), "+
+			"not ids of the kind "+s.Kind().String())
 		require.Panics(t, func() { s.Packed(make([]byte, 16)) })
 		require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })
 	}

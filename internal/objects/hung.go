@@ -84,7 +84,7 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: must be a regular file", path)
+		return nil, fmt.Errorf("read %s: the file must be a regular file", path)
 	}
 	if err != nil {
 		return nil, notFound(path, err)
@@ -98,7 +98,7 @@ func readRegular(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: must be a regular file", path)
+		return nil, fmt.Errorf("read %s: the file must be a regular file", path)
 	}
 	body, err := readAll(f, stat.Size(), limit)
 	if err != nil {

@@ -18,7 +18,7 @@ var (
 	// ErrNotModified reports that the document still has the tag that the caller passed.
 	ErrNotModified = errors.New("not modified")
 	// ErrLostRace reports that another process has replaced the document since the caller read its tag.
-	ErrLostRace = errors.New("another process published in the meantime")
+	ErrLostRace = errors.New("another process published segments in the meantime")
 )
 
 var errTruncated = errors.New("truncated")

@@ -38,7 +38,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case stat.Mode()&fs.ModeType != 0:
-		return nil, fmt.Errorf("map file %s into memory: must be a regular file", path)
+		return nil, fmt.Errorf("map file %s into memory: the file must be a regular file", path)
 	case stat.Size() != sizeBytes || sizeBytes < 1:
 		return nil, fmt.Errorf("map file %s into memory: the file has %d bytes, but must have %d",
 			path, stat.Size(), sizeBytes)

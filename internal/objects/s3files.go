@@ -83,7 +83,7 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	size, from, err := f.size(ctx, b, key, name)
 	if err == nil && object.size != size {
 		err = fmt.Errorf(
-			"the S3 server sends %d bytes but %s announced %d: "+
+			"the S3 server sends %d bytes, but %s announced %d bytes: "+
 				"the object was replaced meanwhile, or a proxy truncates it",
 			object.size, from, size)
 	}

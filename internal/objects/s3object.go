@@ -66,7 +66,8 @@ func (o *s3Object) Read(p []byte) (int, error) {
 		}
 		n, err := o.body.Read(p)
 		if o.at += int64(n); o.at > o.size {
-			return 0, o.bucket.failed("read", o.key, fmt.Errorf("object has more than the announced %d bytes", o.size))
+			return 0, o.bucket.failed("read", o.key,
+				fmt.Errorf("the S3 server sent more than the announced %d bytes", o.size))
 		}
 		switch {
 		case err == nil, err == io.EOF && o.at == o.size:

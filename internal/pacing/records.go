@@ -390,8 +390,8 @@ func (r *Records) Sync(ctx context.Context) error {
 	r.receive(stored, err, now)
 	if failed := err != nil; failed != r.failing {
 		if r.failing = failed; failed {
-			r.logger.Warn("the store does not accept the number of permit records: this instance counts only its "+
-				"own until it does", "error", err.Error())
+			r.logger.Warn("the store rejected the number of permit records: until a retry succeeds, this "+
+				"instance counts only its own permit records", "error", err.Error())
 		} else {
 			r.logger.Info("the store accepts the number of permit records again")
 		}

@@ -57,10 +57,12 @@ func (a *Accepted) check() error {
 	case a.ToSHA256 == a.FromSHA256:
 		return fmt.Errorf("to_sha256 %q: must differ from the value of 'from_sha256'", a.ToSHA256)
 	case a.Removed > a.Before:
-		return fmt.Errorf("removed %d: must be at most %d, the value of the field 'before'",
+		return fmt.Errorf("the field 'removed' must be at most %[2]d, the value of the field 'before', got %[1]d",
 			a.Removed, a.Before)
 	case a.ToSHA256 == "" && a.Removed != a.Before:
-		return fmt.Errorf("removed %d: must be %d, the value of the field 'before', because the set no longer exists",
+		return fmt.Errorf(
+			"the field 'removed' must be %[2]d, the value of the field 'before', "+
+				"because the set no longer exists, got %[1]d",
 			a.Removed, a.Before)
 	case a.At.IsZero():
 		return errors.New("at: must be set")
@@ -74,7 +76,8 @@ func (a *Accepted) check() error {
 func (a *Accepted) checkName() error {
 	switch {
 	case a.Set != "" && a.Segment != "":
-		return fmt.Errorf("set %q and segment %q: exactly one of the two must be named", a.Set, a.Segment)
+		return fmt.Errorf("an accepted change must name either a set or a segment, got set %q and segment %q",
+			a.Set, a.Segment)
 	case a.Segment != "":
 		return CheckName(a.Segment)
 	}

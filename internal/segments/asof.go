@@ -26,10 +26,10 @@ func (s *Set) checkAsOf(created time.Time) error {
 	}{{"as_of", s.AsOf}, {"amended_as_of", s.AmendedAsOf}} {
 		switch {
 		case t.at.Nanosecond()%int(time.Millisecond) != 0 || t.at.Location() != time.UTC:
-			return fmt.Errorf("%s %s: must be a time in UTC with whole milliseconds",
+			return fmt.Errorf("%s must be a time in UTC with whole milliseconds, got %s",
 				t.field, t.at.Format(time.RFC3339Nano))
 		case t.at.After(created):
-			return fmt.Errorf("%s %s: must not be later than the time in 'created_at'",
+			return fmt.Errorf("%s must not be later than the time in 'created_at', got %s",
 				t.field, t.at.Format(time.RFC3339Nano))
 		}
 	}

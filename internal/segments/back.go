@@ -51,7 +51,7 @@ func IsBackKey(key string) bool {
 	return false
 }
 
-// The method check returns an error if the manifest's description of the BackFile (file with the user ids) is invalid
+// The method "check" returns an error if the manifest's description of the BackFile (file with the user ids) is invalid
 // for ids of the given kind.
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
@@ -115,8 +115,8 @@ func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	return b.rests.Rest(number), nil
 }
 
-// The method describe returns the description of the BackFile (file with the user ids) for a manifest, or nil for a nil
-// Back.
+// The method "describe" returns the description of the BackFile (file with the user ids) for a manifest, or nil for a
+// nil Back.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
 		return nil
@@ -124,8 +124,8 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
 }
 
-// The method open checks the bytes of a BackFile (file with the user ids) against the manifest, and returns a Back that
-// uses these bytes.
+// The method "open" checks the bytes of a BackFile (file with the user ids) against the manifest, and returns a Back
+// that uses these bytes.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
 		return nil, fmt.Errorf("file of ids has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
@@ -147,8 +147,8 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	return b, nil
 }
 
-// The method back returns the manifest's description of the BackFile (file with the user ids), or nil if the generation
-// (published version) has no BackFile.
+// The method "back" returns the manifest's description of the BackFile (file with the user ids), or nil if the
+// generation (published version) has no BackFile.
 func (m *Manifest) back() *BackFile {
 	if m.IDs == nil {
 		return nil
@@ -191,7 +191,7 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 	return nil
 }
 
-// The method names returns the generation's Back, which converts user numbers to ids. If necessary, the method first
+// The method "names" returns the generation's Back, which converts user numbers to ids. If necessary, the method first
 // reads the BackFile (file with the user ids). If the generation (published version) has no BackFile, the method
 // returns nil.
 func (g *Generation) names() (*Back, error) {

@@ -78,9 +78,9 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 	return d, nil
 }
 
-// The method back maps the cached BackFile (file with the user ids) of the manifest into memory. If the manifest names
-// no BackFile, the method back returns nil. The check of the BackFile reads all pages of the file. After the check, the
-// method back releases the file's pages from memory, because a service converts few user numbers to ids.
+// The method "back" maps the cached BackFile (file with the user ids) of the manifest into memory. If the manifest
+// names no BackFile, the method "back" returns nil. The check of the BackFile reads all pages of the file. After the
+// check, the method "back" releases the file's pages from memory, because a service converts few user numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -126,8 +126,8 @@ func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open fu
 	return unmap, nil
 }
 
-// The method open returns the bitmap of a segment or set if the cache has it. The method open deletes a damaged copy,
-// so that cache.save writes the bitmap again.
+// The method "open" returns the bitmap of a segment or set if the cache has it. The method "open" deletes a damaged
+// copy, so that cache.save writes the bitmap again.
 func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
@@ -161,8 +161,8 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	return true
 }
 
-// The method exists reports whether the cache has ever contained a generation (published version) of the segments. If
-// the cache cannot be read, the method exists returns true.
+// The method "exists" reports whether the cache has ever contained a generation (published version) of the segments. If
+// the cache cannot be read, the method "exists" returns true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false

@@ -34,7 +34,7 @@ type former struct {
 	dictionary func(ctx context.Context) (*Dictionary, error)
 	// If the generation is the cached one, the field cache is the cache with the generation's bitmaps; otherwise nil.
 	cache *cache
-	// The function back returns the Back (conversion of user numbers to ids) of a generation whose ids are not dense.
+	// The function "back" returns the Back (conversion of user numbers to ids) of a generation whose ids are not dense.
 	back func(ctx context.Context) (*Back, error)
 	// If ids are not dense, scheme is the kind and the hash key of the source's ids.
 	scheme *ids.Scheme
@@ -42,8 +42,8 @@ type former struct {
 	follows string
 }
 
-// A stayed is a completely loaded earlier generation (published version) that a starting service uses because it
-// rejects the live generation.
+// The struct stayed describes a completely loaded earlier generation (published version) that a starting service uses
+// because it rejects the live generation.
 type stayed struct {
 	*Generation
 	origin string
@@ -110,7 +110,7 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 	}
 }
 
-// The method formers yields earlier generations (published versions) for the comparison in which a starting service
+// The method "formers" yields earlier generations (published versions) for the comparison in which a starting service
 // checks the live generation. The most suitable earlier generation comes first in the sequence. The cached generation
 // comes first. After the cached generation, formers yields the generations of the source that a running service would
 // have used. Generations that lack users of a guarded set (set with a limit on lost users) come last. If the iterator
@@ -352,7 +352,7 @@ func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, er
 		err = decodeOne(raw, &controls, false)
 	}
 	if err == nil && controls.FormatVersion != FormatVersion {
-		err = fmt.Errorf("format_version %d: must be %d", controls.FormatVersion, FormatVersion)
+		err = fmt.Errorf("format_version must be %[2]d, got %[1]d", controls.FormatVersion, FormatVersion)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ControlsKey, err)

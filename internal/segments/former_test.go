@@ -150,7 +150,7 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 			return segments.ControlsKey, `{"format_version": 9}`
 		}, inUse: "third", unjudged: []string{"segments cache is not configured",
 			"read the list of rolled-back generations (published versions) of " +
-				"the segments: controls.json: format_version 9"}},
+				"the segments: controls.json: format_version must be 1, got 9"}},
 		{name: "the newest manifest is damaged", damage: func(second *segments.Manifest) (string, string) {
 			return segments.ManifestKey(second.Generation), "{"
 		}, inUse: "first"},

@@ -71,8 +71,8 @@ type Loss struct {
 	AsOf      time.Time // time up to which the set in the next generation reflects all changes
 }
 
-// mayOverrule is a number of users: a new generation (published version) may always lack up to this many users whom API
-// calls added to a set. A build without a few of these users may be right, for example because the users subscribed
+// mayOverrule is a maximum number of users. A new generation (published version) may always lack this many users whom
+// API calls added to a set. A build without a few of these users may be right, for example because the users subscribed
 // again elsewhere.
 const mayOverrule = 1000
 
@@ -85,7 +85,7 @@ func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 // limit and approved changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
-// The method overrules reports whether the next generation (published version) would remove too many users whom API
+// The method "overrules" reports whether the next generation (published version) would remove too many users whom API
 // calls added to the set.
 func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrule) }
 
@@ -281,9 +281,9 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 // The method "accounted" returns the number of users who have left the set since the earlier generation (published
 // version) by approved changes in the manifest. Each counted change starts at the users with which the change before it
 // ended, and the first starts at the set's users in the earlier generation. If ids are not dense (32-bit numbers), the
-// chain of approved changes may break although no user left. The reason is that every new id changes the user numbers,
-// and so the result of Manifest.Users. If the chain breaks, the method "accounted" counts all approved changes since
-// the earlier generation.
+// chain of approved changes may have a gap although no user left. The reason is that every new id changes the user
+// numbers, and so the result of Manifest.Users. If the chain has a gap, the method "accounted" counts all approved
+// changes since the earlier generation.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -458,8 +458,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// (published version) had. The approved removal must be of the set's users in the earlier generation. An approval that
-// is later than the creation of the earlier generation is also valid.
+// (published version) had. The operator must have approved the removal of users whom the set has in the earlier
+// generation. An approval that is later than the creation of the earlier generation is also valid.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&
@@ -467,7 +467,7 @@ func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	})
 }
 
-// The method set returns the manifest's entry of the set with the given name, or nil.
+// The method "set" returns the manifest's entry of the set with the given name, or nil.
 func (m *Manifest) set(name string) *Set {
 	for i := range m.Sets {
 		if m.Sets[i].Name == name {

@@ -13,9 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// The type holding stores the manifest of the source's live generation (published version that current.json names), and
-// the reason if the service rejects this generation. A comparison of two generations may read hundreds of megabytes.
-// The Refresher therefore repeats a comparison only if one of the two generations or the limits change.
+// The struct holding stores the manifest of the source's live generation (published version that current.json names),
+// and the reason if the service rejects this generation. A comparison of two generations may read hundreds of
+// megabytes. The Refresher therefore repeats a comparison only if one of the two generations or the limits change.
 type holding struct {
 	live    *Manifest // manifest of the live generation at the last read
 	checked Checked   // checked.json at the last read
@@ -329,7 +329,7 @@ func (r *Refresher) countLosses(c *comparison) {
 				loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
 		}
 		if loss.Overruled > 0 {
-			r.cfg.Logger.Warn("segments: a build overrules additions by calls, because it lacks the added users",
+			r.cfg.Logger.Warn("segments: a build removes users whom API calls had added to a set",
 				"set", loss.Set,
 				"users", loss.Overruled, "as_of", loss.AsOf.Format(time.RFC3339))
 		}
@@ -351,11 +351,11 @@ type confirmation struct {
 }
 
 // AsOf returns the last time at which a set's users in the generation (published version) in use were known to be
-// right. Each build that reads exactly the same users from its input makes this time later, even if the service rejects
-// the generation of the build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns this
-// later time. A rollback does not change the time that AsOf returns. If a build only adds users to some sets, only
-// these sets get a later time. AsOf returns the zero time if the generation in use lacks the set. The method AsOf is
-// safe for concurrent use.
+// right. Each build that reads exactly the same users from its input moves this time forward. This also holds if the
+// service rejects the generation of the build. If the field "as_of" in the set's manifest entry has a later time, AsOf
+// returns this later time. A rollback does not change the time that AsOf returns. If a build only adds users to some
+// sets, only these sets get a later time. AsOf returns the zero time if the generation in use lacks the set. The method
+// AsOf is safe for concurrent use.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -397,9 +397,9 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// The method sets returns an identifier of the users (see Manifest.Users) for each set of the source's live generation
-// (published version that current.json names). If the service uses the live generation of the source, the method sets
-// returns nil.
+// The method "sets" returns an identifier of the users (see Manifest.Users) for each set of the source's live
+// generation (published version that current.json names). If the service uses the live generation of the source, the
+// method "sets" returns nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil

@@ -138,7 +138,8 @@ func (d *IDs) check() error {
 	case kind == ids.Dense:
 		return errors.New("kind: must be absent for dense ids (32-bit integers)")
 	case !checkRule.MatchString(d.Check):
-		return fmt.Errorf("the key's fingerprint (field 'check') %q: must be 8 lower-case hex digits", d.Check)
+		return fmt.Errorf(
+			"the field 'check', the fingerprint of the hash key, must be 8 lower-case hex digits, got %q", d.Check)
 	case len(d.Dictionary) != 1:
 		return fmt.Errorf("dictionary: must be a list of exactly one file (layer), got %d", len(d.Dictionary))
 	}
@@ -153,7 +154,7 @@ func (d *IDs) check() error {
 		return fmt.Errorf("dictionary[0]: size_bytes %d: must be from 1 to %d", layer.SizeBytes,
 			int64(MaxDictionaryBytes))
 	case layer.Count != d.Count || d.Count == dictionary.Unknown:
-		return fmt.Errorf("dictionary[0]: count %d: must equal the count of all ids, %d, and be below %d",
+		return fmt.Errorf("dictionary[0]: count is %d, but must equal the count of all ids (%d) and be below %d",
 			layer.Count, d.Count, uint32(dictionary.Unknown))
 	}
 	if layer.Back != nil {
@@ -195,7 +196,7 @@ func (d *Dictionary) SHA256() string { return d.sha256 }
 // memory belongs to the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
-// The method open checks the bytes of a dictionary file against the manifest and returns the dictionary.
+// The method "open" checks the bytes of a dictionary file against the manifest and returns the dictionary.
 func (l *Layer) open(raw []byte) (*Dictionary, error) {
 	if int64(len(raw)) != l.SizeBytes {
 		return nil, fmt.Errorf("dictionary of user ids has %d bytes, but the manifest says %d", len(raw), l.SizeBytes)

@@ -77,7 +77,7 @@ func (e *entries) next(w *NumberWriter) error {
 	return w.Add(image, rest, text)
 }
 
-// The method write writes the ids of the dictionary d and the further ids to w, in ascending order of all images
+// The method "write" writes the ids of the dictionary d and the further ids to w, in ascending order of all images
 // (64-bit numbers that stand for ids).
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {

@@ -66,8 +66,8 @@ func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	return false
 }
 
-// The method overrules counts, for each set, the users whom API calls added, but whom the set lacks. The method
-// overrules ignores API calls after the set's as_of (time up to which the set reflects API calls).
+// The method "overrules" counts, for each set, the users whom API calls added, but whom the set lacks. The method
+// "overrules" ignores API calls after the set's as_of (time up to which the set reflects API calls).
 func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) []capping.UserID) map[string]uint64 {
 	found, g := map[string]uint64{}, s.setsOnly()
 	for i := range s.manifest.Sets {

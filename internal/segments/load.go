@@ -67,7 +67,7 @@ func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifes
 // ReadManifest reads and checks the manifest of the generation (published version) with the given name.
 func ReadManifest(ctx context.Context, src objects.Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
-		return nil, fmt.Errorf("generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
+		return nil, fmt.Errorf("generation %q must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
 			generation)
 	}
 	raw, err := src.Read(ctx, ManifestKey(generation), MaxManifestBytes)

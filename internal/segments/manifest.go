@@ -111,11 +111,11 @@ const ReservedName = "default"
 // CheckName returns an error if the argument is not a valid name of a segment.
 func CheckName(name string) error {
 	if name == ReservedName {
-		return fmt.Errorf("segment name %q: is reserved for users in no segment", name)
+		return fmt.Errorf("segment name %q is reserved for users in no segment", name)
 	}
 	if !segmentRule.MatchString(name) {
 		return fmt.Errorf(
-			"segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name)
+			"segment name %q must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name)
 	}
 	return nil
 }
@@ -147,10 +147,10 @@ func dotted(name string) bool {
 func CheckSetName(name string) error {
 	switch {
 	case name == ReservedName || name == AllName:
-		return fmt.Errorf("set name %q: is reserved in results and expressions", name)
+		return fmt.Errorf("set name %q is reserved in results and expressions", name)
 	case len(name) > MaxSetName || !setRule.MatchString(name) || dotted(name):
 		return fmt.Errorf(
-			"set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', "+
+			"set name %q must be 1 to %d letters, digits, '.', '_', '-' or '+', "+
 				"in parts between '/' that are not '.' or '..', beginning with a letter or digit", name, MaxSetName)
 	case strings.HasPrefix(name, ZonePrefix):
 		if _, err := Zone(name); err != nil {
@@ -324,7 +324,7 @@ func (s *Segment) check() error {
 
 func (s *Set) check() error {
 	if !(s.MaxLoss >= 0 && s.MaxLoss < 100) || s.MaxLoss != 0 && !s.OnlyGrows {
-		return fmt.Errorf("max_loss %v: must be at least 0 and below 100, and must be 0 for a set without only_grows",
+		return fmt.Errorf("max_loss must be at least 0 and below 100 (0 for a set without only_grows), got %v",
 			s.MaxLoss)
 	}
 	return s.checkBitmap()
@@ -339,14 +339,14 @@ func (s *Segment) checkBitmap() error {
 	case s.SizeBytes < 8 || s.SizeBytes > bitmap.MaxBytes:
 		return fmt.Errorf("size_bytes %d: must be from 8 to %d", s.SizeBytes, bitmap.MaxBytes)
 	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):
-		return fmt.Errorf("min and max: must be set if cardinality (%d) is above 0, and absent otherwise",
+		return fmt.Errorf("min and max must be set if cardinality (%d) is above 0, and absent otherwise",
 			s.Cardinality)
 	}
 	return nil
 }
 
-// The method open checks the bytes of a bitmap file against its manifest entry: size, hash, format, cardinality and
-// bounds. The method open returns the decoded bitmap.
+// The method "open" checks the bytes of a bitmap file against its manifest entry: size, hash, format, cardinality and
+// bounds. The method "open" returns the decoded bitmap.
 func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(raw), s.SizeBytes)

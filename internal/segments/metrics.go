@@ -16,7 +16,7 @@ const (
 	resultFailed    = "failed"
 )
 
-// The type metrics contains the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present
+// The struct metrics contains the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present
 // value) describe the generation (published version) in use.
 type metrics struct {
 	refreshes *prometheus.CounterVec

@@ -103,7 +103,7 @@ func (r *Refresher) lookIfLater(generation string) bool {
 	return true
 }
 
-// The type pins stores the generations (published versions) that API calls have named (pinned). The type pins also
+// The struct pins stores the generations (published versions) that API calls have named (pinned). The struct pins also
 // stores replaced generations that stay in memory for a short time without a pin. The generation in use may also be in
 // pins.
 type pins struct {

@@ -34,7 +34,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	}
 	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') &&
 		bytes.ContainsRune(end, '\r') {
-		return p, fmt.Errorf("%s: is damaged: must not end in a mix of tabs and carriage returns", CurrentKey)
+		return p, fmt.Errorf("%s is damaged: it must not end in a mix of tabs and carriage returns", CurrentKey)
 	}
 	// The JSON decoder accepts repeated keys and keys in capitals. The comparison with the encoded form rejects such
 	// keys.
@@ -43,12 +43,12 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if want, err := json.Marshal(p); err != nil || !bytes.Equal(plain.Bytes(), want) {
-		return p, fmt.Errorf("%s: contains %s, but must contain %s", CurrentKey, plain.Bytes(), want)
+		return p, fmt.Errorf("%s contains %s, but must contain %s", CurrentKey, plain.Bytes(), want)
 	}
 	return p, nil
 }
 
-// The method check returns an error if m is not the manifest to which the pointer refers.
+// The method "check" returns an error if m is not the manifest to which the pointer refers.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
 		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation (published version) %s has %s",
@@ -98,7 +98,7 @@ func decodeDocument(raw []byte, into any, newest int) error {
 	}
 	switch v := version.FormatVersion; {
 	case v < FormatVersion:
-		return fmt.Errorf("format_version %d: must be at least %d", v, FormatVersion)
+		return fmt.Errorf("format_version must be at least %[2]d, got %[1]d", v, FormatVersion)
 	case v > newest:
 		return fmt.Errorf(
 			"format_version %d is too new: "+

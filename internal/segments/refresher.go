@@ -264,12 +264,12 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// releaseFrom is a size in bytes: for generations (published versions) of at least this size, the function release
+// releaseFrom is a size in bytes: for generations (published versions) of at least this size, the function "release"
 // returns free memory to the operating system.
 const releaseFrom = 64 << 20
 
-// The function release returns free memory to the operating system after the load of a generation (published version).
-// Without release, the Go runtime would keep the free memory until the service had used much more memory.
+// The function "release" returns free memory to the operating system after the load of a generation (published
+// version). Without release, the Go runtime would keep the free memory until the service had used much more memory.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {

@@ -219,7 +219,7 @@ var faults = []struct {
 	{"no bounds", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
 	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 6 },
 		"format_version 6 is too new: this program reads up to 5"},
-	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
+	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "must be at least 1, got 0"},
 	{"manifest of another generation",
 		func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" },
 		"names another generation"},
@@ -227,7 +227,7 @@ var faults = []struct {
 	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" },
 		`name "vip" is given twice`},
 	{"segment with the name of none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "default" },
-		`segment name "default": is reserved`},
+		`segment name "default" is reserved`},
 	{"segment without name", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
 	{"a set's flipped bit", func(_ *segments.Manifest, b [][]byte) { b[2][len(b[2])-1] ^= 1 },
 		`set "opted-out": checksum mismatch`},
@@ -310,7 +310,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 			})
 		}
 		for body, want := range map[string]string{
-			"": "empty", "\n": "empty", "{": "truncated", "null": "format_version 0", "[]": "cannot unmarshal",
+			"": "empty", "\n": "empty", "{": "truncated", "null": "must be at least 1, got 0", "[]": "cannot unmarshal",
 			`{"format_version":1,"generation":""}`:                                           `generation ""`,
 			`{"format_version":1,"generation":"../../../etc/passwd"}`:                        "must be a name such as 2026",
 			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:              "format_version 2",

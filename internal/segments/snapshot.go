@@ -151,7 +151,7 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 // len(users). Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// The type memory lists bitmaps, maps and files of loaded generations that a new generation (published version) can
+// The struct memory lists bitmaps, maps and files of loaded generations that a new generation (published version) can
 // share. The Refresher therefore neither reads nor stores a bitmap twice. Instead of bitmaps of its segments, a
 // snapshot has a CodeMap, and a new generation can share this CodeMap if no segment has changed.
 type memory struct {
@@ -176,8 +176,8 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// The method codes returns the CodeMap of the segments if a loaded generation (published version) has the same segments
-// as the manifest m, and otherwise nil.
+// The method "codes" returns the CodeMap of the segments if a loaded generation (published version) has the same
+// segments as the manifest m, and otherwise nil.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {

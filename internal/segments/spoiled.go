@@ -12,8 +12,8 @@ import (
 // current.json names). If the refresh interval is longer, the pause is one interval.
 const maxBackOff = 15 * time.Minute
 
-// The type spoiled describes a live generation (published version that current.json names) whose read failed. Because a
-// generation may have hundreds of megabytes, the Refresher retries a faulty generation after one interval, then after
+// The struct spoiled describes a live generation (published version that current.json names) whose read failed. Because
+// a generation may have hundreds of megabytes, the Refresher retries a faulty generation after one interval, then after
 // two, four and so on. When current.json changes, the Refresher retries at its next check. If the live generation is
 // not faulty, the value of the type spoiled is zero.
 type spoiled struct {

@@ -61,8 +61,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// The method fulfils returns a RefusedError if the function in the argument "require" rejects the generation (published
-// version) of the manifest. If "require" is nil, the method fulfils accepts every generation.
+// The method "fulfils" returns a RefusedError if the function in the argument "require" rejects the generation
+// (published version) of the manifest. If "require" is nil, the method "fulfils" accepts every generation.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil

@@ -34,7 +34,7 @@ func CheckTarget(path string) error {
 		return fmt.Errorf("%s: its directory: %w", path, cmp.Or(err, fs.ErrNotExist))
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s: must be a file, but is a directory", path)
+		return fmt.Errorf("%s must be a file, but is a directory", path)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
-			return nil, fmt.Errorf("%s: symbolic link points to a file that does not exist", path)
+			return nil, fmt.Errorf("symbolic link %s points to a file that does not exist", path)
 		}
 		return begin(path, rights)
 	}

@@ -133,7 +133,7 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 		return nil, err
 	}
 	c.lost = "changes to sets were damaged, and the unreadable ones are lost: " + damage.Error()
-	logger.Error("damaged changes to sets are lost, as the operator accepted", "error", damage.Error())
+	logger.Error("damaged changes to sets of users are lost: the operator accepted the loss", "error", damage.Error())
 	return c, nil
 }
 
@@ -194,6 +194,6 @@ func (c *changeLog) mend(damage error) error {
 		return fmt.Errorf("rewrite the damaged records of changes to sets of users: %w", err)
 	}
 	c.db.NoteChangesDamaged(nil)
-	c.logger.Warn("damaged changes to sets were written again from memory", "error", damage.Error())
+	c.logger.Warn("the store rewrote damaged changes to sets of users from memory", "error", damage.Error())
 	return nil
 }

@@ -31,7 +31,8 @@ func newMessages(db *database.DB, logger *slog.Logger, memory *capping.MessageMe
 // fail.
 func (c *messageCounts) noteUnreadable(err error) {
 	c.told.Do(func() {
-		c.logger.Error("counts of a message cannot be read: the message is still decided, but no longer counted",
+		c.logger.Error(
+			"counts of a message cannot be read: capper still decides about its users, but no longer counts them",
 			"error", err.Error())
 	})
 }

@@ -224,7 +224,7 @@ func decodeRetention(value []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
-		return 0, fmt.Errorf("stored retention time %x: must be a positive 8-byte number", value)
+		return 0, fmt.Errorf("stored retention time %x must be a positive 8-byte number", value)
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }

@@ -117,7 +117,7 @@ func encodeSends(s messages.Sends) []byte {
 func decodeSends(value []byte) (messages.Sends, error) {
 	if len(value) != sendsSize || value[0] != sendsVersion {
 		return messages.Sends{}, fmt.Errorf(
-			"stored counts of a message's sends %x: must have %d bytes and begin with version %d",
+			"stored counts %x of a message's sends must have %d bytes and begin with version %d",
 			value, sendsSize,
 			sendsVersion)
 	}

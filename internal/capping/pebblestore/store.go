@@ -72,7 +72,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(err, s.db.Close())
 	}
 	if upgrade := s.db.Upgrade(); upgrade != nil {
-		s.logger.Warn("logs are being rewritten into a newer format while the store is in use: older versions of "+
+		s.logger.Warn("the store now rewrites its logs into a newer format: older versions of "+
 			"capper can no longer open the store",
 			"from", upgrade.From, "to", upgrade.To)
 	}

@@ -54,7 +54,7 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 		},
 		"no password of the user": {
 			change: func(c *Config) { c.Username, c.Password = leastUser, "" },
-			want:   `username: "capper" has no password, so Redis would use the user 'default'`,
+			want:   `username "capper" has no password, so Redis would use the user 'default'`,
 		},
 		"no server": {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
 		"no address": {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must contain the host:port of at " +

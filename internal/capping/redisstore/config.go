@@ -167,7 +167,7 @@ func (c *Config) validate() error {
 	}
 	if c.Username != "" && c.Password == "" && c.Credentials == nil {
 		faults = append(faults, fmt.Errorf(
-			"username: %q has no password, so Redis would use the user 'default' instead: "+
+			"username %q has no password, so Redis would use the user 'default' instead: "+
 				"set a password (any text if the user needs none)", c.Username))
 	}
 	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
@@ -176,7 +176,7 @@ func (c *Config) validate() error {
 	faults = append(faults, c.ReplicaAcks.Validate(), c.IDs.validate())
 	if c.AttemptTimeout < 10*time.Millisecond {
 		faults = append(faults, fmt.Errorf(
-			"attempt timeout (for one attempt to reach Redis): must be at least 10ms, got %v", c.AttemptTimeout))
+			"the timeout of one attempt to reach Redis must be at least 10ms, got %v", c.AttemptTimeout))
 	}
 	return errors.Join(faults...)
 }

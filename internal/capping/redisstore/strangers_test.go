@@ -32,7 +32,7 @@ func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 		want  string
 	}{
 		"two masters": {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] +
-			": is a second, independent master"},
+			" is a master, but lacks the sends"},
 		"a server and a cluster": {[]string{one.Addrs[0], clusters[0].Addrs[1]},
 			"must both be cluster nodes or both be single servers"},
 		"nodes of two clusters": {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]},

@@ -54,7 +54,7 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 			set("appendonly", "no")
 			_, err = openInTime(t, config)
 			require.EqualError(t, err, "replica "+replica+
-				": appendonly is no: a restarted master would be empty and empty its replicas: set "+
+				": appendonly is no: a restarted master would have no data and delete the data of its replicas: set "+
 				"appendonly yes"+inGroup+
 				", or allow_no_append_only: true if lost nodes are replaced and never restart empty")
 			config.ReplicaAcks = FixedAcks(0)

@@ -24,20 +24,20 @@ var malformations = map[string]func(b *capping.Batch){
 	"assigns a user to rule group 1, but":   func(b *capping.Batch) { b.Groups[2] = 1 },
 	"assigns a user to rule group 255, but": func(b *capping.Batch) { b.Groups[0] = 255 },
 	"must have at most 255 rules, got 256":  func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
-	"group 0: rule 0: max: must be 0 to " +
+	"group 0: rule 0: max, the number of sends that a rule allows, must be 0 to " +
 		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
-	"max: must be 0 to 1000 sends, got -1": func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
-	"rule 0: hold, the length of a rule's": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
-	"rule 0: rule of a limit must have":    func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
+	"a rule allows, must be 0 to 1000, got -1": func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
+	"rule 0: hold, the length of a rule's":     func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
+	"rule 0: rule of a limit must have":        func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
 	"1099511627775 ms since 2024-01-01T00:00:00Z, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
-	"rule 32: a shadow rule (trial":       func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
-	"rule 254: a shadow rule (trial":      func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
-	"retention, the time for which sends": func(b *capping.Batch) { b.Retention = 0 },
-	"stored, must be 1ms to 43920h0m0s":   func(b *capping.Batch) { b.Retention = -time.Hour },
-	"got 87840h0m0s":                      func(b *capping.Batch) { b.Retention = 10 * 366 * day },
+	"rule (which denies nobody) at index 32":  func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
+	"rule (which denies nobody) at index 254": func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
+	"retention, the time for which sends":     func(b *capping.Batch) { b.Retention = 0 },
+	"stored, must be 1ms to 43920h0m0s":       func(b *capping.Batch) { b.Retention = -time.Hour },
+	"got 87840h0m0s":                          func(b *capping.Batch) { b.Retention = 10 * 366 * day },
 	"records sends must have a message id": func(b *capping.Batch) {
 		b.Message, b.Token = capping.Message{},
 			capping.Token{}

@@ -15,7 +15,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// The type back collects, from all inputs of a build, the data for converting user numbers to ids. For a UUID, capper
+// The struct back collects, from all inputs of a build, the data for converting user numbers to ids. For a UUID, capper
 // needs the 64 bits that the image (64-bit number that stands for the id) lacks; for a text id, the text. A back also
 // finds different ids that have the same image. A back is safe for concurrent use.
 type back struct {
@@ -172,9 +172,9 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// The method finish compacts all shards. The result "count" of the method finish is the number of pairs of ids with the
-// same image (64-bit number that stands for the id). The result "pairs" of the method finish lists the first of these
-// pairs.
+// The method "finish" compacts all shards. The result "count" of the method "finish" is the number of pairs of ids with
+// the same image (64-bit number that stands for the id). The result "pairs" of the method "finish" lists the first of
+// these pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
 		return 0, nil

@@ -14,8 +14,8 @@ import (
 // maxSamples is the maximum number of bad rows that a build's report shows. A build counts all bad rows.
 const maxSamples = 20
 
-// The type badRows counts the bad rows of all input files and keeps the first bad rows of each file. A badRows is safe
-// for concurrent use.
+// The struct badRows counts the bad rows of all input files and keeps the first bad rows of each file. A badRows is
+// safe for concurrent use.
 type badRows struct {
 	mu      sync.Mutex
 	count   int64

@@ -164,7 +164,7 @@ func TestPlansThatMakeNoSense(t *testing.T) {
 		"nothing to build": {},
 		`"a" is given twice`: {Segments: []Definition{{Name: "a", Inputs: in}},
 			Sets: []Definition{{Name: "a", Inputs: in}}},
-		`"a": must have inputs or a union`: {Segments: []Definition{{Name: "a"}}},
+		`"a" must have inputs, a union or an intersection`: {Segments: []Definition{{Name: "a"}}},
 		`"a" refers to "b"`: {Segments: []Definition{{Name: "a", Inputs: in,
 			Minus: []string{"b"}}}},
 		`"a" refers to itself`: {Segments: []Definition{{Name: "a", Inputs: in,

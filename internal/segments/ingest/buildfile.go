@@ -90,7 +90,7 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// The method set parses a set of the build file. If the build file has "publish: true" for the set, the generation
+// The method "set" parses a set of the build file. If the build file has "publish: true" for the set, the generation
 // (published version) will contain the set, and the set may have limits. A set without "publish: true" is not
 // published, but other segments and sets can refer to it.
 func (f *buildFile) set(v yamltree.Value) {

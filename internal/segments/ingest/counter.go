@@ -48,8 +48,8 @@ func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	return scratch
 }
 
-// The method keep adds ids to the sample. When the sample has more than "most" ids, the method keep halves the limit
-// for hashes and returns the remaining ids.
+// The method "keep" adds ids to the sample. When the sample has more than "most" ids, the method "keep" halves the
+// limit for hashes and returns the remaining ids.
 func (c *counter[ID]) keep(ids []ID, most int) (left []ID) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {

@@ -184,7 +184,7 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	return f.to.addBitmap(b)
 }
 
-// The method take passes the rows in a worker's block to the worker's sink (receiver of parsed rows), and empties the
+// The method "take" passes the rows in a worker's block to the worker's sink (receiver of parsed rows), and empties the
 // block.
 func (f *fileReader) take(w *worker) {
 	b := w.block

@@ -110,8 +110,8 @@ func (s *imageTableSink) flush() {
 	}
 }
 
-// The method hand moves the images (64-bit numbers that stand for ids) that a worker has collected for one name to the
-// imageList of this name. All workers share the imageList of a name.
+// The method "hand" moves the images (64-bit numbers that stand for ids) that a worker has collected for one name to
+// the imageList of this name. All workers share the imageList of a name.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
 	list := s.to.lists[code]
@@ -120,7 +120,7 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// The type images collects the ids from all inputs of a build until the ids have user numbers. For dense ids (32-bit
+// The struct images collects the ids from all inputs of a build until the ids have user numbers. For dense ids (32-bit
 // integers), a build does not use the type images.
 type images struct {
 	lists []*imageList
@@ -128,7 +128,7 @@ type images struct {
 	twins *twinFinder
 }
 
-// The method keep stores two facts about a block of ids: the data for converting images to ids, and texts that equal
+// The method "keep" stores two facts about a block of ids: the data for converting images to ids, and texts that equal
 // other ids except for case or blanks.
 func (m *images) keep(b *format.Block) {
 	m.back.add(b)
@@ -153,8 +153,8 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// The function release returns free memory to the operating system at once if a list was large. Without release, the Go
-// runtime would keep the free memory until the build had used much more.
+// If a list was large, the function "release" immediately returns free memory to the operating system. Without release,
+// the Go runtime would keep the free memory until the build had used much more.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()
@@ -202,7 +202,7 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 }
 
 // The method part returns the images (64-bit numbers that stand for ids) from all lists whose upper bits have the given
-// value. The images in the result are in ascending order, and each image occurs once.
+// value. The images in the result are in ascending order, without duplicates.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {

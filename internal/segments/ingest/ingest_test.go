@@ -356,8 +356,8 @@ func TestReadsTables(t *testing.T) {
 		require.Equal(t, []uint32{1}, idsOf(sets["old"]), name)
 	}
 	bad := map[string]string{
-		"3,new\n1,odd\n":      `b.csv:2: "odd": segment "odd": must be one of the segments to build`,
-		"3,new\n1,a b\n":      `b.csv:2: "a b": segment name "a b": must be`,
+		"3,new\n1,odd\n":      `b.csv:2: "odd": segment "odd" must be one of the segments to build`,
+		"3,new\n1,a b\n":      `b.csv:2: "a b": segment name "a b" must be`,
 		"3,new\n1,\n":         `b.csv:2: "": segment or set name is empty`,
 		"3,new\nx,new\n":      `b.csv:2: "x": not a user id`,
 		"3,new\n1,new,9\n":    `b.csv:2: "1,new,9": row has 3 columns, but the first row has 2`,

@@ -11,7 +11,7 @@ import (
 // WarningsOver returns the result of an amend (publish of some sets) with warnings about the amend's ids and the ids of
 // the live generation (published version in use). The warnings are about ids that have the same image (64-bit number
 // that stands for the id), and about twins (text ids that differ only in case or blanks). WarningsOver needs the Back
-// (conversion of user numbers to ids) of the argument "live" to compare the ids. Without a Back of the argument "live",
+// (conversion of user numbers to ids) of the argument "live" to compare the ids. If the argument "live" has no Back,
 // the warnings are about ids of the input files that share an image, and about twins whose plain form is an id. The
 // argument "live" of WarningsOver has a Back if the amend has new ids and the location stores a BackFile (file with the
 // user ids).

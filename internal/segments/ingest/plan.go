@@ -79,7 +79,7 @@ type Definition struct {
 	Growth publish.Growth
 }
 
-// The method check returns an error that lists all faults of the build's plan.
+// The method "check" returns an error that lists all faults of the build's plan.
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
@@ -107,7 +107,8 @@ func (p *Plan) check() error {
 		faults = append(faults, checkPrefix(t.Prefix))
 		for _, other := range p.SetTables[:i] {
 			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
-				faults = append(faults, fmt.Errorf("set prefixes %q and %q: one must not be the beginning of the other",
+				faults = append(faults, fmt.Errorf(
+					"set prefixes %q and %q overlap: one must not be the beginning of the other",
 					other.Prefix, t.Prefix))
 			}
 		}
@@ -124,7 +125,8 @@ func (p *Plan) check() error {
 	}
 	for _, r := range p.definitions() {
 		if len(r.Inputs)+len(r.Union)+len(r.Intersect) == 0 && !p.mayBeInTable(&r) {
-			faults = append(faults, fmt.Errorf("segment or set %q: must have inputs or a union", r.Name))
+			faults = append(faults, fmt.Errorf(
+				"segment or set %q must have inputs, a union or an intersection", r.Name))
 		}
 		for _, name := range r.refs() {
 			if !known[name] {
@@ -150,7 +152,7 @@ func (r *Definition) checkName() error {
 
 func checkPrefix(prefix string) error {
 	if !strings.HasSuffix(prefix, "/") || prefix != segments.ZonePrefix && segments.CheckSetName(prefix+"x") != nil {
-		return fmt.Errorf("set prefix %q: must be the beginning of a set name and end in '/', such as %s or country/",
+		return fmt.Errorf("set prefix %q must be the beginning of a set name and end in '/', such as %s or country/",
 			prefix, segments.ZonePrefix)
 	}
 	return nil

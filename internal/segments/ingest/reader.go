@@ -47,7 +47,7 @@ func (c *Config) kind() ids.Kind {
 	return c.Scheme.Kind()
 }
 
-// The type reader reads input files into sets of users. Each method of a reader uses all workers, so the caller must
+// The struct reader reads input files into sets of users. Each method of a reader uses all workers, so the caller must
 // not call two methods at the same time.
 type reader struct {
 	cfg      Config

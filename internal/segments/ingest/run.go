@@ -274,7 +274,7 @@ func (b *builder) known() []string {
 	return names
 }
 
-// The method names returns the names of the segments in the order of precedence.
+// The method "names" returns the names of the segments in the order of precedence.
 func (b *builder) names() ([]string, error) {
 	var names []string
 	for _, r := range b.plan.Segments {
@@ -292,8 +292,8 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// The method make returns the users of the segment or set with the given name. The method make first makes the segments
-// and sets to which the definition refers, each one once.
+// The method "make" returns the users of the segment or set with the given name. The method "make" first makes all
+// segments and sets to which the definition refers.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil

@@ -90,7 +90,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		"segments are missing, so the default": {Sets: []Definition{set("a")}},
 		`"Mars": must be a time zone`: {Segments: []Definition{vip},
 			Sets: []Definition{set("tz/Mars")}},
-		`set name "default": is reserved`: {Segments: []Definition{vip},
+		`set name "default" is reserved`: {Segments: []Definition{vip},
 			Sets: []Definition{set("default")}},
 		`segment or set "vip" is given twice`: {Segments: []Definition{vip},
 			Sets: []Definition{set("vip")}},
@@ -98,14 +98,14 @@ func TestSetsThatCannotBe(t *testing.T) {
 			Sets: []Definition{set("a"), set("a")}},
 		"a generation (published version) must have at most 4096 sets, got 4097": {
 			Segments: []Definition{vip}, Sets: many},
-		`segment or set "a": must have inputs or a union`: {Segments: []Definition{vip},
+		`segment or set "a" must have inputs, a union or an intersection`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
-		`segment name "country/sg": must be`: {Segments: []Definition{vip},
+		`segment name "country/sg" must be`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "country/sg", Inputs: inputs(a)}}},
 		`"a" refers to itself: ["a" "a"]`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
 		`set prefix "tz"`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
-		`set prefixes "tz/" and "tz/Asia/": one must not be the beginning of the other`: {Segments: []Definition{vip},
+		`set prefixes "tz/" and "tz/Asia/" overlap: one must not be the beginning of the other`: {Segments: []Definition{vip},
 			SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
 	} {
 		_, err := Run(t.Context(), p, Config{}, quiet)

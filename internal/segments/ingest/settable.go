@@ -70,7 +70,7 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// The method hand moves the ids that a worker has collected for one set to the members value of this set. All workers
+// The method "hand" moves the ids that a worker has collected for one set to the members value of this set. All workers
 // share the members value of a set.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()

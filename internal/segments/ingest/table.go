@@ -12,9 +12,9 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// The type names assigns a numeric code to each name of a segment or set in a table's rows. The codes are in the order
-// of the names' first appearance. Two builds of the same files may assign different codes, but no result of a build
-// depends on the codes.
+// The struct names assigns a numeric code to each name of a segment or set in a table's rows. The codes are in the
+// order of the names' first appearance. Two builds of the same files may assign different codes, but no result of a
+// build depends on the codes.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns the reason if rows with this name are bad
@@ -105,7 +105,7 @@ func (t *table) check(name string) error {
 	if err := segments.CheckName(name); err != nil || t.known == nil {
 		return err
 	}
-	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
+	return fmt.Errorf("segment %q must be one of the segments to build%s", name, t.similar(name))
 }
 
 // The method similar returns a hint for an error text if an expected name differs from the given name only in upper and

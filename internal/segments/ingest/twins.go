@@ -106,8 +106,8 @@ func (f *twinFinder) compact() {
 	}
 }
 
-// The method find finds collected ids that equal another collected id, or an id in one of the given dictionaries,
-// except for upper and lower case and blanks.
+// The method "find" returns the collected ids that differ from another id only in case or blanks. The other id is a
+// collected id, or an id in one of the given dictionaries.
 func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	f.compact()
 	for first := 0; first < len(f.odd); {

@@ -128,7 +128,7 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the operator's approval lets users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// The method rest returns the part of the change c to which the operator's approval does not apply. The guard must
+// The method "rest" returns the part of the change c to which the operator's approval does not apply. The guard must
 // still judge the part without approval.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
@@ -165,7 +165,7 @@ func Suggest(c *Change) string {
 	return ""
 }
 
-// The map accepted contains the operator's approvals that match real changes, by the name of the segment or set.
+// The map "accepted" contains the operator's approvals that match real changes, by the name of the segment or set.
 type accepted map[string]*acceptance
 
 // The method accept finds the real change for each of the operator's approvals in Bounds.Accept. If an approval matches
@@ -211,7 +211,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// The method rest returns the parts of the changes to which no approval by the operator applies. The guard must still
+// The method "rest" returns the parts of the changes to which no approval by the operator applies. The guard must still
 // judge the parts without approval.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
@@ -240,7 +240,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 
 func (a *acceptance) text() string { return a.Name + ": " + a.Change }
 
-// The method differs returns an error text with the approved change and the real change of a segment or set.
+// The method "differs" returns an error text with the approved change and the real change of a segment or set.
 func (a *acceptance) differs(c *Change) string {
 	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {

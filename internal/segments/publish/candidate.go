@@ -146,7 +146,7 @@ func (c *Candidate) IDs() *segments.IDs {
 	return segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 }
 
-// The method set returns the candidate's own set with the given name, or nil. The method set does not look in the
+// The method "set" returns the candidate's own set with the given name, or nil. The method "set" does not look in the
 // manifest Carried, because Carried describes sets that an amend (publish of some sets) takes over unchanged.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {

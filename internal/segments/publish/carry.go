@@ -50,7 +50,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 	if base.Generation == nil {
 		if len(back)+len(keep) > 0 {
 			return nil, fmt.Errorf(
-				"--also-roll-back and --keep-set: must be unset, because the published sets cannot be read")
+				"--also-roll-back and --keep-set must be unset, because the published sets cannot be read")
 		}
 		return p, nil
 	}

@@ -15,8 +15,8 @@ const withinBounds = "within bounds"
 // manifest "live". The list has the approved changes of the manifest "live" that m does not undo, and the new approved
 // changes. Links join the approved changes to a chain, so that a service can follow one approved change to the next. If
 // a set lost users by a forced publish, chained drops the set's earlier approved changes. A service must not follow a
-// chain past a loss that nobody approved. Only sets that only grow have links, because other sets may have lost users
-// between two approved changes without an approval.
+// chain past a loss that nobody approved. The list has links only for sets that only grow. Other sets may have lost
+// users between two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)

@@ -79,7 +79,7 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// The type moved counts the users who moved from one other segment to the segment of a Change.
+// The struct moved counts the users who moved from one other segment to the segment of a Change.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`

@@ -25,9 +25,9 @@ type Hold struct {
 	Since  time.Time `json:"since"`
 }
 
-// The type withdrawal records content that a rollback replaced: a whole generation (published version), or one segment
-// or set that differed from its replacement. Content that a rollback replaced must not go live again without approval,
-// not even in a generation with another name.
+// The struct withdrawal records content that a rollback replaced: a whole generation (published version), or one
+// segment or set that differed from its replacement. Content that a rollback replaced must not go live again without
+// approval, not even in a generation with another name.
 type withdrawal struct {
 	Generation string `json:"generation"`
 	// Content is a hash of a whole generation (Manifest.Content), or of one segment or set (part.content). The two
@@ -37,7 +37,7 @@ type withdrawal struct {
 	At      time.Time `json:"at"`
 }
 
-// The type controls is the content of the object controls.json: a hold on publishing, and the list of rolled-back
+// The struct controls is the content of the object controls.json: a hold on publishing, and the list of rolled-back
 // content.
 type controls struct {
 	FormatVersion int          `json:"format_version"`

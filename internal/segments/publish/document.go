@@ -12,8 +12,8 @@ import (
 )
 
 // The function fence rewrites current.json with unchanged content but different bytes, and returns the new tag. Because
-// the tag is new, a publisher that read current.json earlier must read current.json again before it can replace it. By
-// the new tag, publishers notice the Collector (command gc). If current.json does not exist, the error is
+// the tag is new, a publisher that read current.json earlier must read current.json again before it can replace it. The
+// new tag shows publishers that the Collector (command gc) is running. If current.json does not exist, the error is
 // ErrNothingLive.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {

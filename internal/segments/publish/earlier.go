@@ -14,7 +14,7 @@ import (
 // The constant week is the time for which the guard limits the total change of a segment or set.
 const week = 7 * 24 * time.Hour
 
-// The type earlier contains the generation (published version) of about a week ago. The guard compares a candidate
+// The struct earlier contains the generation (published version) of about a week ago. The guard compares a candidate
 // (built but unpublished generation) with the generation of about a week ago.
 type earlier struct {
 	Generation *segments.Generation // nil if there is none

@@ -19,7 +19,8 @@ const listAge = 5 * time.Second
 // more bytes together, a History compares user counts instead of users.
 const mostBytes = 128 << 20
 
-// The constant kept is the maximum number of comparisons of two generations (published versions) that a History caches.
+// The constant "kept" is the maximum number of comparisons of two generations (published versions) that a History
+// caches.
 const kept = 16
 
 // A History lists and compares the generations (published versions) of a source for display, and caches the results. A
@@ -69,7 +70,7 @@ func (h *History) List(ctx context.Context) (all []Listing, more bool, err error
 	return h.listed.all, h.listed.more, nil
 }
 
-// The method take waits until no other caller of the History reads the source, or until ctx ends.
+// The method "take" waits until no other caller of the History reads the source, or until ctx ends.
 func (h *History) take(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:

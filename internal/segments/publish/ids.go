@@ -70,7 +70,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 		return is, err
 	case m.IDs == nil:
 		return nil, segments.IDsErrorf(
-			"--ids: must be dense, as in generation (published version) %s of this location, got %s: "+
+			"--ids must be dense, as in generation (published version) %s of this location, got %s: "+
 				"use a new location for other ids", m.Generation, *wanted)
 	}
 	_, err = segments.ReadScheme(ctx, at, m)

@@ -80,9 +80,9 @@ func (s *LiveState) ReleaseNames() {
 	}
 }
 
-// The function describe returns a manifest for a generation (published version) whose bitmaps were converted to other
+// The function "describe" returns a manifest for a generation (published version) whose bitmaps were converted to other
 // user numbers, and these bitmaps by their object keys. The returned manifest describes the converted bitmaps, but
-// keeps the name of the generation. The function describe hashes the bitmaps on all CPU cores.
+// keeps the name of the generation. The function "describe" hashes the bitmaps on all CPU cores.
 func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
 	m := *g.Manifest
 	m.Segments, m.Sets = slices.Clone(m.Segments), slices.Clone(m.Sets)

@@ -61,9 +61,9 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// The method pass stores the bitmaps of the generation (published version) in parallel, and then the manifest. If the
-// argument "only" is not nil, the method pass stores only the objects with these keys. The method pass returns the keys
-// of the objects that it wrote. Objects from an interrupted publish are stored again, so that these objects are
+// The method "pass" stores the bitmaps of the generation (published version) in parallel, and then the manifest. If the
+// argument "only" is not nil, the method "pass" stores only the objects with these keys. The method "pass" returns the
+// keys of the objects that it wrote. Objects from an interrupted publish are stored again, so that these objects are
 // complete and too young for the command gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)

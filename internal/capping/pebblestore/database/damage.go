@@ -205,7 +205,8 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 		return
 	}
 	d.damaged.pacers[key] = firstLine(err)
-	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
+	d.config.Logger.Error("the stored log of a pacer (rate limiter) cannot be read",
+		"error", d.damaged.pacers[key].Error())
 }
 
 // After the reset of a pacer, NoteForgotten removes the pacer's logs from the list of unreadable logs. The argument

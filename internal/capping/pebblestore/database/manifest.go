@@ -73,7 +73,7 @@ func decodeManifest(content []byte) (*Manifest, error) {
 			"use the version of capper that wrote the backup (%s), or a later one",
 			manifestName, m.Version, version, m.Program)
 	case (m.IDs == nil) != (m.Version == denseVersion):
-		return nil, fmt.Errorf("%s: user ids are of the kind %s, which version %d of this file does not allow",
+		return nil, fmt.Errorf("file %s says that ids are of the kind %s, which version %d of the file does not allow",
 			manifestName, m.IDs.value(), m.Version)
 	case m.Store == "" || len(m.Files) == 0:
 		return nil, errors.New(manifestName + ": the store or its files are not named")

@@ -108,8 +108,8 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		want   string
 	}{
 		"a later version": {manifest(`"version": 1`, `"version": 3`), "version 3 is too new: this program reads versions up to 2"},
-		"ids missing": {manifest(`"version": 1`, `"version": 2`), "user ids are of the kind dense, which " +
-			"version 2 of this file does not allow"},
+		"ids missing": {manifest(`"version": 1`, `"version": 2`), "ids are of the kind dense, which " +
+			"version 2 of the file does not allow"},
 		"another kind": {manifest(kind, "a diary"), `kind "a diary"`},
 		"no JSON":      {manifest("{", "["), "manifest.json"},
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },

@@ -92,7 +92,7 @@ func TestCommandsThatAreRenamed(t *testing.T) {
 		{"PEXPIRE", "DEL", "WAIT"}} {
 		c := testcluster.Single(t, testcluster.Options{Settings: gone(commands...), Replicas: 0})
 		text, _ := refused(t, redisstore.Config{Addrs: c.Addrs, ReplicaAcks: redisstore.Healthy})
-		require.Contains(t, text, "node "+c.Addrs[0]+": does not know ")
+		require.Contains(t, text, "node "+c.Addrs[0]+" does not know ")
 		require.Contains(t, text, "remove rename-command for these commands")
 		for _, command := range commands {
 			require.Contains(t, text, strings.ToLower(command))

@@ -27,9 +27,9 @@ func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 
 	one := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	text, _ := refused(t, redisstore.Config{Addrs: one.Addrs[1:2]})
-	require.Contains(t, text, "node "+one.Addrs[1]+": must be a master, but is a replica of "+one.Addrs[0])
+	require.Contains(t, text, "node "+one.Addrs[1]+" must be a master, but is a replica of "+one.Addrs[0])
 	text, _ = refused(t, redisstore.Config{Addrs: one.Addrs[1:]})
-	require.Contains(t, text, "node "+one.Addrs[2]+": must be a master, but is a replica of "+one.Addrs[0])
+	require.Contains(t, text, "node "+one.Addrs[2]+" must be a master, but is a replica of "+one.Addrs[0])
 	decides(t, open(t, redisstore.Config{Addrs: []string{one.Addrs[2], one.Addrs[0]}}))
 }
 

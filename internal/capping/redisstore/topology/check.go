@@ -24,7 +24,7 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	reached := t.checkMasters(ctx, &f)
 	t.watchful = true
 	if len(reached) == 0 {
-		return nil, hint(fmt.Errorf("redis: no master could be checked: %s", strings.Join(f.All(), "; ")),
+		return nil, hint(fmt.Errorf("no Redis master could be checked: %s", strings.Join(f.All(), "; ")),
 			t.announcedHint())
 	}
 	for i, later := range t.checkSuccessors(ctx, reached) {
@@ -112,10 +112,10 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 		if all == 0 {
 			loss = " and accept that sends are lost with a master"
 		}
-		f.Refuse("node %s: has %d replicas, but replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s",
+		f.Refuse("node %s has %d replicas, but replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s",
 			n.addr, all, acks, want, all, loss)
 	case all < want:
-		f.Warn("node %s: has %d replicas, but replica_acks: %s needs %d: its users are unavailable until a "+
+		f.Warn("node %s has %d replicas, but replica_acks: %s needs %d: its users are unavailable until a "+
 			"replica joins it", n.addr, all, acks, want)
 	case n.top.cluster && n.heirless.Load():
 		f.Warn("node %s: no replica may become a master (cluster-replica-no-failover yes): if the node is lost, its "+
@@ -124,7 +124,7 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 		f.Warn("node %s: %d of %d replicas work, but replica_acks: %s needs %d: its users are unavailable until then",
 			n.addr, alive, all, acks, want)
 	case acks != Healthy && all > want:
-		f.Warn("node %s: has %d replicas, but replica_acks: %s waits for %d: a send is lost if a replica without it "+
+		f.Warn("node %s has %d replicas, but replica_acks: %s waits for %d: a send is lost if a replica without it "+
 			"is promoted; healthy waits for all working replicas",
 			n.addr, all, acks, want)
 	}

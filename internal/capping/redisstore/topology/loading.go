@@ -97,7 +97,7 @@ func (r *Rules) checkLoading(f *Findings, who string, facts Facts, asked []*redi
 			"all permissions, and without them a restart loses recorded sends: add +acl|dryrun to the user's rights "+
 			"(deploy/redis.acl), and make sure that the user default has all rights (~* &* +@all)", who, r.user())
 	case err != nil:
-		f.Warn("%s: does not report whether its user default has all permissions, and without them a restart loses "+
+		f.Warn("%s does not report whether its user default has all permissions, and without them a restart loses "+
 			"recorded sends: make sure that it has them (~* &* +@all)", who)
 	case len(lacking) > 0:
 		f.Refuse("%s: the Redis user default may not run %s: Redis loads its append-only file as that user, so a "+

@@ -36,9 +36,9 @@ func (n *Node) history(ctx context.Context) history {
 // noMaster returns the error for a server that the store cannot use as the master.
 func (h *history) noMaster() error {
 	if h.follows == "" {
-		return fmt.Errorf("node %s: must be a master", h.node.addr)
+		return fmt.Errorf("node %s must be a master", h.node.addr)
 	}
-	return fmt.Errorf("node %s: must be a master, but is a replica of %s: "+
+	return fmt.Errorf("node %s must be a master, but is a replica of %s: "+
 		"use the address of the master in addrs, not a read-only endpoint", h.node.addr, h.follows)
 }
 
@@ -153,6 +153,6 @@ func (t *Topology) inherits(h *history, told []history) bool {
 }
 
 func rival(h *history) error {
-	return fmt.Errorf("node %s: is a second, independent master without the recorded sends: "+
+	return fmt.Errorf("node %s is a master, but lacks the sends that the other master recorded: "+
 		"make the node a replica of the other master, or remove it from addrs and restart capper", h.node.addr)
 }

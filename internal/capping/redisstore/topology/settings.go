@@ -91,7 +91,7 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	got, err := strconv.Atoi(text)
 	switch {
 	case text == "" || err != nil:
-		f.Warn("%s: hides hash-max-listpack-%s: logs take several times the memory with less than %d%s", who, which,
+		f.Warn("%s hides hash-max-listpack-%s: logs take several times the memory with less than %d%s", who, which,
 			least, inGroup)
 	case got < least:
 		f.Warn("%s: %s is %d: logs take several times the memory with less than %d%s", who, name, got, least, inGroup)
@@ -109,7 +109,7 @@ func checkEviction(f *Findings, who string, info Facts, config *redis.MapStringS
 	switch policy {
 	case "noeviction":
 	case "":
-		f.Warn("%s: hides its maxmemory-policy: make sure that it is noeviction%s", who, inGroup)
+		f.Warn("%s hides its maxmemory-policy: make sure that it is noeviction%s", who, inGroup)
 	default:
 		f.Refuse("%s: maxmemory-policy is %s, which silently deletes recorded sends: set it to noeviction%s",
 			who, policy, inGroup)
@@ -124,17 +124,17 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	case on == "1":
 	case info["loading"] == "1": // aof_enabled is 0 while the server loads its data, so the server is examined later
 	case r.WithoutAppendOnly && !none:
-		f.Warn("%s: appendonly is off, as allow_no_append_only permits: a restarted master would be empty and empty "+
-			"its replicas, so always replace a lost node", who)
+		f.Warn("%s: appendonly is off, as allow_no_append_only permits: a restarted master would have no data and "+
+			"delete the data of its replicas, so always replace a lost node", who)
 	case none && on == "0":
 		f.Warn("%s: appendonly is no: a restart loses every send since the last snapshot", who)
 	case none:
 	case on == "":
-		f.Warn("%s: hides whether its append-only file is on: without it, a restarted master would empty its replicas",
+		f.Warn("%s hides whether its append-only file is on: without it, a restarted master would empty its replicas",
 			who)
 	default:
-		f.Refuse("%s: appendonly is no: a restarted master would be empty and empty its replicas: set appendonly "+
-			"yes%s, or allow_no_append_only: true if lost nodes are replaced and never restart empty",
+		f.Refuse("%s: appendonly is no: a restarted master would have no data and delete the data of its replicas: "+
+			"set appendonly yes%s, or allow_no_append_only: true if lost nodes are replaced and never restart empty",
 			who, inGroup)
 	}
 }
@@ -147,7 +147,7 @@ func checkCoverage(f *Findings, who string, info Facts, value string) {
 	switch {
 	case info["cluster_enabled"] != "1" || value == "no":
 	case value == "":
-		f.Warn("%s: hides %s: make sure that it is no%s", who, fullCoverage, inGroup)
+		f.Warn("%s hides %s: make sure that it is no%s", who, fullCoverage, inGroup)
 	default:
 		f.Warn("%s: %s is %s: while one shard has no master, the users of all shards are unavailable: set it to no%s",
 			who, fullCoverage, value, inGroup)

@@ -14,6 +14,6 @@ func TestHiddenSettingsAreNoReasonToRefuse(t *testing.T) {
 	new(Rules).checkAppendOnly(&f, "replica r", Facts{}, "")
 	require.Empty(t, f.Refusals)
 	require.Len(t, f.Warnings, 2)
-	require.Contains(t, f.Warnings[0], "replica r: hides its maxmemory-policy")
-	require.Contains(t, f.Warnings[1], "replica r: hides whether its append-only file is on")
+	require.Contains(t, f.Warnings[0], "replica r hides its maxmemory-policy")
+	require.Contains(t, f.Warnings[1], "replica r hides whether its append-only file is on")
 }

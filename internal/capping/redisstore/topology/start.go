@@ -27,7 +27,7 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 		return nil, err
 	}
 	if len(t.Masters()) == 0 {
-		return nil, errors.New("redis: no node serves any hash slot: the cluster is down or was never created")
+		return nil, errors.New("no Redis node serves any hash slot: the cluster is down or was never created")
 	}
 	if t.cluster {
 		err = t.findStrangers(ctx)
@@ -71,7 +71,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
 			t.noteSilent(t.config.Addrs[i], warnings[len(warnings)-1])
 		case kind != enabled[first]:
-			return nil, fmt.Errorf("redis: %s and %s must both be cluster nodes or both be single servers",
+			return nil, fmt.Errorf("the Redis servers %s and %s must both be cluster nodes or both be single servers",
 				t.config.Addrs[first], t.config.Addrs[i])
 		}
 	}
@@ -97,7 +97,8 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	t.askAddresses(func(i int, n *Node) {
 		v, err := n.view(ctx)
 		if err == nil && len(v.members) > 0 && !v.of(t.members) {
-			faults[i] = fmt.Errorf("redis: %s and %s must be nodes of one cluster, but belong to different clusters",
+			faults[i] = fmt.Errorf(
+				"the Redis servers %s and %s must be nodes of one cluster, but belong to different clusters",
 				t.Masters()[0].addr, n.addr)
 		}
 	})

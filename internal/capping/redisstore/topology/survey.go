@@ -48,9 +48,9 @@ func (v *view) of(members map[string]bool) bool {
 // The method stranger returns the error for a node whose view does not show our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
-		return fmt.Errorf("node %s: reports no cluster node that serves hash slots", v.from.addr)
+		return fmt.Errorf("node %s reports no cluster node that serves hash slots", v.from.addr)
 	}
-	return fmt.Errorf("node %s: belongs to another Redis cluster: "+
+	return fmt.Errorf("node %s belongs to another Redis cluster: "+
 		"remove it from addrs, or restart capper if the cluster was created again", v.from.addr)
 }
 
@@ -93,7 +93,7 @@ func (n *Node) confusion(ranges []slotRange) error {
 		}
 		addr, id := n.resolve(part.members[0].addr), part.members[0].id
 		if other, known := masters[addr]; known && other != id {
-			return fmt.Errorf("node %s: reports that several nodes have the address %s: "+
+			return fmt.Errorf("node %s reports that several nodes have the address %s: "+
 				"set cluster-preferred-endpoint-type to ip or hostname on them, or give each node its own port",
 				n.addr, addr)
 		}

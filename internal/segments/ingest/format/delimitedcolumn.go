@@ -124,7 +124,7 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// The type layout contains the positions of the columns with ids and names in a CSV, TSV or text file.
+// The struct layout contains the positions of the columns with ids and names in a CSV, TSV or text file.
 type layout struct {
 	dialect
 	id      int // index of the id column

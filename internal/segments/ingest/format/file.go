@@ -176,7 +176,7 @@ func (f *File) SkipBOM() error {
 		return err
 	}
 	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
-		return errors.New("the text is encoded as UTF-16 and must be UTF-8")
+		return errors.New("the text is encoded as UTF-16, but must be UTF-8")
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func isObject(line []byte) bool {
 // The method addTo reads one line with a JSON object, and adds the id and the segment name in this object to the block.
 func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) error {
 	if len(row) == 0 {
-		return errors.New("line is empty and must be a JSON object")
+		return errors.New("line is empty, but must be a JSON object")
 	}
 	if err := o.read(row); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) err
 	return nil
 }
 
-// The type object reads the wanted members of JSON objects. An object is not safe for concurrent use.
+// The struct object reads the wanted members of JSON objects. An object is not safe for concurrent use.
 type object struct {
 	wanted  []string // names of members
 	values  record   // wanted values of the last JSON object; nil: no such member

@@ -63,7 +63,7 @@ func (f *Parquet) NameColumn() string {
 // Groups returns the number of row groups in the Parquet file.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
-// The method check returns an error if the Parquet file has ambiguous compression codecs, or a footer with
+// The method "check" returns an error if the Parquet file has ambiguous compression codecs, or a footer with
 // contradictory row counts.
 func (f *parquetFile) check() error { return errors.Join(f.checkCodecs(), checkRowCounts(f.opened)) }
 
@@ -157,7 +157,7 @@ func checkRowCounts(file *parquet.File) error {
 			if values := column.MetaData.NumValues; len(path) == 1 && values != group.NumRows {
 				if leaf := file.Root().Column(path[0]); leaf != nil && leaf.Leaf() && leaf.MaxRepetitionLevel() == 0 {
 					return fmt.Errorf(
-						"parquet: file is damaged: %d values of column %q in row group %d, which has %d rows",
+						"parquet: file is damaged: %d values are in column %q of row group %d, which has %d rows",
 						values,
 						path[0], i, group.NumRows)
 				}

@@ -24,7 +24,7 @@ const (
 	packed                 // the 16 bytes of a UUID
 )
 
-// The method find finds the columns of the Parquet file that the parser must read.
+// The method "find" chooses the columns of the Parquet file that the parser must read.
 func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	id, err := leaf(f.opened, idColumn, "user_id", userColumn)
 	if err != nil {

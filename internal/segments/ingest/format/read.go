@@ -101,8 +101,8 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 	return nil
 }
 
-// The method take converts the fields of a row to a send. The method take calls the function yield with the send or,
-// for a bad row, with the reason.
+// The method "take" converts the fields of a row to a send. The method "take" calls the function yield with the send
+// or, for a bad row, with the reason.
 func (r *sendReader) take(line int64, fields *record, fault error) error {
 	var row SendRow
 	if fault == nil {
@@ -131,7 +131,7 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 		return "", err
 	case string(head) == "PAR1":
 		if format != "" && format != "parquet" {
-			return "", fmt.Errorf("the file contains Parquet instead of %s", format)
+			return "", fmt.Errorf("the file has the format Parquet instead of %s", format)
 		}
 		return "parquet", nil
 	case format == "parquet":
@@ -145,8 +145,8 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	return cmp.Or(format, "csv"), nil
 }
 
-// The type csvRows parses the rows of a CSV or TSV file about sends by the rules of RFC 4180. In TSV, the delimiter is
-// a tab.
+// The struct csvRows parses the rows of a CSV or TSV file about sends by the rules of RFC 4180. In TSV, the delimiter
+// is a tab.
 type csvRows struct {
 	*sendReader
 	dialect
@@ -233,7 +233,7 @@ func (r *csvRows) takeHeader(header []byte) (err error) {
 	for _, field := range fields {
 		name := strings.ReplaceAll(string(field), "\r\n", "\n")
 		if strings.Contains(name, "\r") {
-			return fmt.Errorf("line 1: %q must not contain a single carriage return: "+
+			return fmt.Errorf("line 1: the column name %q must not contain a carriage return without a line feed: "+
 				"lines must end with a line feed, or with carriage return and line feed", Clip([]byte(name)))
 		}
 		names = append(names, name)
@@ -243,8 +243,8 @@ func (r *csvRows) takeHeader(header []byte) (err error) {
 	return err
 }
 
-// The method find returns the index of each column of a send in a list of column names. For a missing column, the index
-// is -1.
+// The method "find" returns the index of each column of a send in a list of column names. For a missing column, the
+// index is -1.
 func (r *sendReader) find(names []string) (places [sendColumns]int, err error) {
 	for i, name := range r.names {
 		places[i] = slices.Index(names, name)

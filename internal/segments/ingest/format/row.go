@@ -156,7 +156,7 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 	case len(row.MessageID) > maxName:
 		return row, fmt.Errorf("message id must have at most %d bytes, got %d", maxName, len(row.MessageID))
 	case !utf8.ValidString(row.MessageID):
-		return row, fmt.Errorf("message id %q: must be valid UTF-8", Clip([]byte(row.MessageID)))
+		return row, fmt.Errorf("message id %q must be valid UTF-8", Clip([]byte(row.MessageID)))
 	case at > now+1000:
 		return row, fmt.Errorf("%s: %s is in the future: the time is now %s",
 			r.names[columnAt], stamp(at), stamp(now))
@@ -183,7 +183,7 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 		return nil
 	}
 	if len(id) == 0 {
-		return fmt.Errorf("%s is empty: must be an id of the kind %s", name, r.Scheme.Kind())
+		return fmt.Errorf("%s is empty, but must be an id of the kind %s", name, r.Scheme.Kind())
 	}
 	if image, ok := ids.ParseImageName(string(id)); ok {
 		row.User, row.ID, row.Image = capping.UserID(image), string(id), ids.ImageText(image)
@@ -217,7 +217,7 @@ func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	case found != "" && !capping.IsName(found):
 		return "", fmt.Errorf("%s: "+capping.NameRule, name, Clip([]byte(found)))
 	case r.Namespace != nil && found != *r.Namespace:
-		return "", fmt.Errorf("%s: must be %q as in the flag --namespace, got %q", name, *r.Namespace, found)
+		return "", fmt.Errorf("%s must be %q, the value of the flag --namespace, got %q", name, *r.Namespace, found)
 	}
 	return found, nil
 }

@@ -256,7 +256,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"may be truncated":            {"x.csv", long + "7,17951"},
 		"says gzip, but the content":  {"x.csv.gz", long},
 		"not Parquet":                 {"x.parquet", long},
-		"line 1: \"message_id\\r7\" must not contain a single": {"x.csv",
+		"line 1: the column name \"message_id\\r7\" must not contain": {"x.csv",
 			"user_id,at,message_id\r7,1795175998,a\r"},
 		"column \"msg\" does not exist in any line: the columns are [\"at\" \"message\" \"user_id\"]": {"x.ndjson",
 			strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
@@ -385,7 +385,7 @@ func TestNamespaces(t *testing.T) {
 			rows, bad, err := read(t, name, data, format.SendOptions{Namespace: namespace})
 			require.NoError(t, err, name)
 			require.Len(t, bad, 2, name)
-			require.Contains(t, bad[0], "as in the flag --namespace", name)
+			require.Contains(t, bad[0], "the value of the flag --namespace", name)
 			require.Equal(t, all[i:i+1], rows, name)
 		}
 		_, _, err = read(t, name, data, format.SendOptions{Columns: format.Columns{Namespace: "team"}})

@@ -130,7 +130,7 @@ func TestSendsOfOtherIDsAreBadRows(t *testing.T) {
 		want string
 	}{
 		{ids.UUID, "x.csv", csv("7"), `2: who is not a UUID: "7" has 1 hexadecimal digit, and a UUID has 32`},
-		{ids.UUID, "x.csv", csv(" "), `2: who is empty: must be an id of the kind uuid`},
+		{ids.UUID, "x.csv", csv(" "), `2: who is empty, but must be an id of the kind uuid`},
 		{ids.UUID, "x.ndjson", []byte(`{"who":7,"at":1795165964}` + "\n"), "1: who must be a JSON string, got 7"},
 		{ids.Text, "x.ndjson", []byte(`{"who":7,"at":1795165964}` + "\n"), "1: who must be a JSON string, got 7"},
 		{ids.Text, "x.csv", csv(strings.Repeat("x", 257)), "has 257 bytes, and a text id has at most 256"},

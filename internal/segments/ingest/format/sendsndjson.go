@@ -12,7 +12,7 @@ import (
 	"capper/internal/ids"
 )
 
-// The type objectRows parses an NDJSON file about sends (messages that another system sent). Each line of an NDJSON
+// The struct objectRows parses an NDJSON file about sends (messages that another system sent). Each line of an NDJSON
 // file is a JSON object.
 type objectRows struct {
 	*sendReader
@@ -50,7 +50,7 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// The method missing returns an error if the namespace of some sends is unknown. If no JSON object of the file has a
+// The method "missing" returns an error if the namespace of some sends is unknown. If no JSON object of the file has a
 // column that was requested by name, the method missing also returns an error, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {

@@ -37,7 +37,7 @@ func (r *sendReader) readParquet() (err error) {
 	return r.file.CheckLength()
 }
 
-// The type parquetRows converts the rows of a Parquet file about sends to sends (messages that another system sent).
+// The struct parquetRows converts the rows of a Parquet file about sends to sends (messages that another system sent).
 type parquetRows struct {
 	*sendReader
 	parquetFile
@@ -48,7 +48,7 @@ type parquetRows struct {
 	row     record
 }
 
-// The method find finds the columns of the Parquet file that belong to a send.
+// The method "find" chooses the columns of the Parquet file that belong to a send.
 func (r *parquetRows) find() error {
 	columns := r.opened.Root().Columns()
 	var names []string

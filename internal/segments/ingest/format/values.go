@@ -56,7 +56,7 @@ func storedIn(page parquet.Page) encoding.Values {
 	return page.Data()
 }
 
-// The method take converts the stored values of a Parquet column to ids.
+// The method "take" converts the stored values of a Parquet column to ids.
 func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	switch p.as {
 	case signed, unsigned:
@@ -82,7 +82,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	}
 }
 
-// The method narrow keeps the lower 32 bits of 64-bit integers, because the upper bits may be wrong; see the comments
+// The method "narrow" keeps the lower 32 bits of 64-bit integers, because the upper bits may be wrong; see the comments
 // in chunk.go.
 func (p *pageIDs) narrow() {
 	for i, v := range p.values {
@@ -177,8 +177,8 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// The method codes reads the Parquet column of segment or set names, and returns one code per row. For a null name, the
-// code is noSegment; for a rejected name, the code is badSegment.
+// The method "codes" reads the Parquet column of segment or set names, and returns one code per row. For a null name,
+// the code is noSegment; for a rejected name, the code is badSegment.
 func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
 	codes := []int16{}
 	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
@@ -204,7 +204,7 @@ func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, 
 	return codes, err
 }
 
-// The method names returns the segment or set names in a Parquet page, one per row. For a row with null, the name is
+// The method "names" returns the segment or set names in a Parquet page, one per row. For a row with null, the name is
 // nil.
 func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	column := g.leaves[1]
