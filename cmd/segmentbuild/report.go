@@ -316,11 +316,12 @@ func (r *buildReport) printEnd(w io.Writer) error {
 	case "published":
 		if len(r.Amended) > 0 {
 			_, err = fmt.Fprintf(w, "published %s to %s: only %s; everything else stays as in %s (%d bytes of bitmaps "+
-				"uploaded)\n", r.Generation, r.Location, strings.Join(r.Amended, ", "), r.Before, r.UploadedBytes)
+				"and id files uploaded)\n", r.Generation, r.Location, strings.Join(r.Amended, ", "), r.Before,
+				r.UploadedBytes)
 			break
 		}
-		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location,
-			r.UploadedBytes)
+		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps and id files uploaded)\n", r.Generation,
+			r.Location, r.UploadedBytes)
 	case "unchanged":
 		_, err = fmt.Fprintf(w, "unchanged: %s is already live in %s\n", r.Generation, r.Location)
 	case "dry run":
