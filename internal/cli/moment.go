@@ -37,20 +37,25 @@ func (m *moment) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("must be an age such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or 2026-11-22, got %q",
-		m.text)
+	return fmt.Errorf("must be an age up to %dd such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or "+
+		"2026-11-22, got %q", maxAgeDays, m.text)
 }
 
-// parseAgo parses a duration, which may also have the unit d (days) or w (weeks).
-func parseAgo(text string) (time.Duration, bool) {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if digits, ok := strings.CutSuffix(text, unit); ok {
-			n, err := strconv.ParseUint(digits, 10, 16)
-			return time.Duration(n) * length, err == nil && n > 0
+// The constant maxAgeDays is the maximum age on the command line, in days. The server has the same bound.
+const maxAgeDays = 65535
+
+// parseAgo parses an age, which is a duration of at most maxAgeDays that may also have the unit d (days) or w (weeks).
+func parseAgo(text string) (age time.Duration, ok bool) {
+	const day = 24 * time.Hour
+	age, err := time.ParseDuration(text)
+	for unit, length := range map[string]time.Duration{"d": day, "w": 7 * day} {
+		if digits, found := strings.CutSuffix(text, unit); found {
+			var n uint64
+			n, err = strconv.ParseUint(digits, 10, 64)
+			age = time.Duration(min(n, 1+uint64(maxAgeDays*day/length))) * length // 16000w overflows a time.Duration
 		}
 	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil && d > 0
+	return age, err == nil && age > 0 && age <= maxAgeDays*day
 }
 
 // The method Given reports whether the flag was given.

@@ -26,9 +26,11 @@ func TestMoment(t *testing.T) {
 		require.Equal(t, capping.InstantOf(want), m.Instant(now), text)
 	}
 	require.Zero(t, new(moment).Instant(now))
-	for _, text := range []string{"", "d", "-3d", "0d", "1.5d", "-5m", "0s", "yesterday", "2026-13-01", "20261120"} {
+	require.NoError(t, new(moment).UnmarshalText([]byte("65535d")))
+	for _, text := range []string{"", "d", "-3d", "0d", "1.5d", "-5m", "0s", "yesterday", "2026-13-01", "20261120",
+		"65536d", "9363w", "30501w", "1572841h"} {
 		require.ErrorContains(t, new(moment).UnmarshalText([]byte(text)),
-			"must be an age such as 30d or 12h, or a time", text)
+			"must be an age up to 65535d such as 30d or 12h, or a time", text)
 	}
 }
 

@@ -165,10 +165,8 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 
 // timeOf parses the value of the query parameter in the argument "field": a time, a date or an age such as 36h.
 func timeOf(field, text string, now time.Time) (capping.Instant, error) {
-	at, err := since(text, now)
-	if err != nil {
-		return 0, wire.Invalid(field, "%q must be a time (RFC 3339), a date or an age such as 36h or 7d",
-			wire.Clip([]byte(text)))
+	if text == "" {
+		return since(text, now)
 	}
-	return at, nil
+	return instantOf(field, text, now)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -306,8 +307,8 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	}
 	ago, err := parseSpan(text)
 	if err != nil || ago < 0 {
-		return 0, wire.Invalid(field, "%q must be a time (RFC 3339), a date or an age such as 36h or 7d",
-			wire.Clip([]byte(text)))
+		return 0, wire.Invalid(field, "%q must be a time (RFC 3339), a date or an age up to %dd such as 36h or 7d",
+			wire.Clip([]byte(text)), math.MaxUint16)
 	}
 	return atLeastZero(now.Add(-ago)), nil
 }

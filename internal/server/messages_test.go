@@ -87,7 +87,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, counted(t))
 	for query, field := range map[string]string{
-		"?since=yesterday": "since", "?since=-1h": "since", "?until=8d": "since",
+		"?since=yesterday": "since", "?since=-1h": "since", "?since=65536d": "since", "?until=8d": "since",
 		"?max=0": "max", "?max=1001": "max", "?max=x": "max", "?channel=fax": "channel",
 		"?until=soon": "until", "?min_asked=-1": "min_asked", "?min_asked=x": "min_asked",
 		"?sort=name": "sort", "?cursor=x": "cursor", "?cursor=": "cursor", "?cursor=AAAA": "cursor",
@@ -99,6 +99,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, r.status, query)
 		require.Equal(t, field, r.failure(t).Error.Field)
 	}
+	require.Equal(t, `since: "65536d" must be a time (RFC 3339), a date or an age up to 65535d such as 36h or 7d`,
+		s.get("/v1/messages?since=65536d").failure(t).Error.Message)
 	require.Equal(t, http.StatusNotFound, s.get("/v1/messages/nobody").status)
 	require.Equal(t, http.StatusNotFound, s.get("/v1/messages/").status)
 	require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/"+strings.Repeat("x", 129)).status)
