@@ -54,7 +54,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	if err != nil {
 		return p.end(on, err)
 	}
-	command, err := parser.Parse(args)
+	command, err := parse(parser, args)
 	if exited { // --help or --version has printed its text
 		return int(Done)
 	}
@@ -95,18 +95,8 @@ func (p Program) misused(err error) error {
 	if fault := (*kong.ParseError)(nil); errors.As(err, &fault) && fault.Context.Selected() != nil {
 		hint = fault.Context.Selected().FullPath() + " --help describes the command"
 	}
-	return Hinted(Misuse(withoutEmpty{err}), cmp.Or(Hint(err), hint))
+	return Hinted(Misuse(plainError{err}), cmp.Or(Hint(err), hint))
 }
-
-// The type withoutEmpty is an error of the command line. In the error text of an optional flag, the library kong begins
-// the list of permitted values with an empty value. The text of withoutEmpty omits this empty value.
-type withoutEmpty struct{ error }
-
-func (e withoutEmpty) Error() string {
-	return strings.Replace(e.error.Error(), `must be one of "",`, "must be one of ", 1)
-}
-
-func (e withoutEmpty) Unwrap() error { return e.error }
 
 // decodeDuration decodes a duration on the command line, for the library kong.
 func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {

@@ -27,6 +27,11 @@ func (h *hang) Run() error { <-h.until; return nil }
 type say struct {
 	Word  string        `arg:""`
 	Pause time.Duration `help:"Pause before the word."`
+	Times int           `help:"Number of repetitions."`
+	Least uint32        `help:"Least number of repetitions."`
+	Share float64       `help:"Share of the words."`
+	Loud  bool          `help:"Raised voice."`
+	In    string        `enum:",de,en" default:"" help:"Language."`
 }
 
 func (s *say) Run(ctx context.Context, on *Streams) error {
@@ -112,6 +117,8 @@ func TestCommandLines(t *testing.T) {
 	status, data, talk = execute(t.Context(), &commands{}, "say", "a", "--pause", "1h")
 	require.Zero(t, status, talk)
 	require.Equal(t, "a\n", data)
+	status, _, talk = execute(t.Context(), &commands{}, "say", "a", "--times", "-1", "--share", "-0.5")
+	require.Zero(t, status, talk)
 	all, say := `tool --help lists the commands, tool COMMAND --help the flags of one`, `tool say --help describes the command`
 	for _, refused := range []struct {
 		args        []string
@@ -121,9 +128,19 @@ func TestCommandLines(t *testing.T) {
 		{[]string{"sya"}, `unexpected argument sya, did you mean "say"\?`, all},
 		{[]string{"say"}, `expected "<word>"`, say},
 		{[]string{"say", "a", "b"}, `unexpected argument b`, say},
-		{[]string{"say", "a", "--loud"}, `unknown flag --loud`, say},
+		{[]string{"say", "a", "--quick"}, `unknown flag --quick`, say},
 		{[]string{"say", "a", "--pause", "5"}, `--pause: must be a duration such as 500ms, 30s or 2h, got "5"; the longest unit is h \(hours\)`, say},
 		{[]string{"say", "a", "--pause=-5s"}, `--pause: must not be negative, got "-5s"`, say},
+		{[]string{"say", "a", "--pause", "-5s"}, `--pause: must not be negative, got "-5s"`, say},
+		{[]string{"say", "a", "--pause"}, `--pause: must have a value`, say},
+		{[]string{"say", "a", "--pause", "--loud"}, `--pause: must have a value, got the flag "--loud"; if this text ` +
+			`is the value, use --pause="--loud"`, say},
+		{[]string{"say", "a", "--times", "x"}, `--times: must be a whole number of at most 64 bits, got "x"`, say},
+		{[]string{"say", "a", "--least", "-1"},
+			`--least: must be a whole number of at least 0 and at most 32 bits, got "-1"`, say},
+		{[]string{"say", "a", "--share", "x"}, `--share: must be a number, got "x"`, say},
+		{[]string{"say", "a", "--loud", "-1"}, `unknown flag -1, did you mean "-h"\?`, say},
+		{[]string{"say", "a", "--in", "fr"}, `--in must be one of "de","en" but got "fr"`, say},
 	} {
 		status, data, talk = execute(t.Context(), &commands{}, refused.args...)
 		require.Equal(t, int(Usage), status)
