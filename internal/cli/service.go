@@ -72,6 +72,9 @@ func (r *Service) Hinted(err error) error {
 	switch known := errors.As(err, &refused) && refused.Code != ""; {
 	case known && refused.Code == client.CodeNotFound && strings.HasSuffix(strings.TrimRight(r.URL, "/"), "/v1"):
 		return terminal.Hinted(err, "the base URL must not end with /v1: change --url or CAPPER_URL")
+	case known && refused.Code == client.CodeMethodNotAllowed:
+		return terminal.Hinted(err, "--url must name the listener of the API (server.listen), not the admin listener "+
+			"(server.admin_listen)")
 	case known:
 		return err
 	case errors.As(err, new(x509.UnknownAuthorityError)):

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/client"
 	"capper/internal/terminal"
 )
 
@@ -27,10 +29,28 @@ func TestAWrongSchemeHasAHint(t *testing.T) {
 		known:     "if your own authority signed the certificate, set SSL_CERT_FILE to its PEM file",
 	} {
 		service := &Service{URL: url}
-		client, err := service.Client()
+		api, err := service.Client()
 		require.NoError(t, err)
-		_, err = client.Status(t.Context())
+		_, err = api.Status(t.Context())
 		require.Error(t, err)
 		require.Equal(t, want, terminal.Hint(service.Hinted(err)), "%v", err)
 	}
+}
+
+// TestTheAdminListenerHasAHint checks the hint for a command that the admin listener does not answer.
+func TestTheAdminListenerHasAHint(t *testing.T) {
+	t.Parallel()
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		_, _ = io.WriteString(w, `{"error":{"code":"method_not_allowed","message":"only GET"}}`)
+	}))
+	t.Cleanup(admin.Close)
+	service := &Service{URL: admin.URL}
+	api, err := service.Client()
+	require.NoError(t, err)
+	_, err = api.ChangeSet(t.Context(), "opted-out", client.SetChange{Add: []uint32{1}})
+	require.Error(t, err)
+	require.Equal(t, "--url must name the listener of the API (server.listen), not the admin listener "+
+		"(server.admin_listen)", terminal.Hint(service.HintedLists(err)))
 }
