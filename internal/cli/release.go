@@ -40,7 +40,8 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 			"some sends of the message could not be released (cancelled) yet")),
 			"run the same command again when the other instances have completed their audit files (audit.roll); "+
 				"repeating a release is safe. Missing sends that stay are those of erased users, from before the "+
-				"audit, or from the last second of a killed instance: they cannot be given back")
+				"audit, or from the last second of a killed instance: unless the users were erased, release them by "+
+				"capper release AUDIENCE --message-id …")
 	}
 	return err
 }
