@@ -74,8 +74,10 @@ func (c *gcCommand) print(on *terminal.Streams, garbage *publish.Garbage) error 
 		fmt.Fprintf(on.Out, "%s %s (%d bytes, stored %s)\n", verb, o.Key, o.SizeBytes,
 			o.ChangedAt.UTC().Format(time.RFC3339))
 	}
-	_, err := fmt.Fprintf(on.Out, "%s %d generations, %d objects, %d bytes; kept %d generations\n",
-		verb, len(garbage.Generations), len(garbage.Objects), garbage.SizeBytes, len(garbage.Kept))
+	_, err := fmt.Fprintf(on.Out, "%s %s, %s, %d bytes; kept %s\n", verb,
+		terminal.Count(len(garbage.Generations), "generation", "generations"),
+		terminal.Count(len(garbage.Objects), "object", "objects"), garbage.SizeBytes,
+		terminal.Count(len(garbage.Kept), "generation", "generations"))
 	if err == nil && !c.Delete && len(garbage.Objects) > 0 {
 		on.Say("hint: add --delete to remove them")
 	}

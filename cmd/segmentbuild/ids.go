@@ -8,6 +8,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
+	"capper/internal/terminal"
 )
 
 // idsReport is the part of a command's report about user ids that are not dense (32-bit integers).
@@ -40,8 +41,8 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
-		text := fmt.Sprintf("%d ids differ from another id only by upper and lower case or by blanks around them, and "+
-			"are different users", twins.IDs)
+		text := terminal.Count(twins.IDs, "id differs", "ids differ") + " from another id only by upper and lower case " +
+			"or by blanks around the id, and such ids are different users"
 		if twins.A != "" {
 			text += fmt.Sprintf(": %q and %q", twins.A, twins.B)
 		}

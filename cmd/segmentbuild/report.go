@@ -179,12 +179,14 @@ func (r *buildReport) print(w io.Writer) error {
 		}
 	}
 	for _, o := range r.Overlaps {
-		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, o.SampleText())
+		fmt.Fprintf(w, "overlap: %s and %s: %s, such as %s\n", o.A, o.B, terminal.Count(o.Users, "user", "users"),
+			o.SampleText())
 	}
 	r.printZones(w)
 	r.printBadRows(w)
 	if n := len(r.LeftOut); n > 0 {
-		fmt.Fprintf(w, "skipped: %d files whose names are not those of data files, such as %s\n", n, r.LeftOut[0])
+		fmt.Fprintf(w, "skipped: %s, such as %s\n", terminal.Count(n, "file whose name is not that of a data file",
+			"files whose names are not those of data files"), r.LeftOut[0])
 	}
 	r.printFiles(w)
 	for _, f := range r.Files {
@@ -205,8 +207,8 @@ func (r *buildReport) print(w io.Writer) error {
 // printZones prints the number of users who are in more than one time zone set.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
-		fmt.Fprintf(w, "time zones: %d users are in more than one set of %s, and the first set in the order above "+
-			"counts\n", r.FurtherZones, segments.ZonePrefix)
+		fmt.Fprintf(w, "time zones: %s in more than one set of %s, and the first set in the order above counts\n",
+			terminal.Count(r.FurtherZones, "user is", "users are"), segments.ZonePrefix)
 	}
 }
 
@@ -294,18 +296,17 @@ func (r *buildReport) printEnd(w io.Writer) error {
 	for _, c := range r.SetsThatGrew {
 		stay := ""
 		if c.Stay > 0 {
-			stay = fmt.Sprintf("; %d users who would leave stay", c.Stay)
+			stay = "; " + terminal.Count(c.Stay, "user who would leave stays", "users who would leave stay")
 		}
-		fmt.Fprintf(w, "grew: set %q by %d to %d users%s\n", c.Set, c.Added, c.After, stay)
+		fmt.Fprintf(w, "grew: set %q by %d to %s%s\n", c.Set, c.Added, terminal.Count(c.After, "user", "users"), stay)
 	}
 	for _, k := range r.Kept {
 		has := "stays as it was amended"
 		if k.Joined {
 			has = "keeps the users who were amended"
 		}
-		fmt.Fprintf(w, "kept: set %q %s: %d users: the amend is as of %s, this build only as of %s\n", k.Set, has,
-			k.Users,
-			publish.AsOfText(k.AmendedAsOf), publish.AsOfText(k.AsOf))
+		fmt.Fprintf(w, "kept: set %q %s: %s: the amend is as of %s, this build only as of %s\n", k.Set, has,
+			terminal.Count(k.Users, "user", "users"), publish.AsOfText(k.AmendedAsOf), publish.AsOfText(k.AsOf))
 	}
 	var err error
 	switch r.Status {

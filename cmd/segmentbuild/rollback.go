@@ -98,7 +98,7 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 		if set.Joined {
 			note = "as it is live, plus users who have left it since"
 		}
-		fmt.Fprintf(to, "kept: set %q %s: %d users\n", set.Set, note, set.Users)
+		fmt.Fprintf(to, "kept: set %q %s: %s\n", set.Set, note, terminal.Count(set.Users, "user", "users"))
 	}
 	for _, a := range r.Accepted {
 		fmt.Fprintf(to, "rolled back as well: set %q loses %d of its %d users\n", a.Set, a.Removed, a.Before)
