@@ -249,6 +249,10 @@ func TestChangesThatMayNotBeStored(t *testing.T) {
 	require.Equal(t, "1 of 3 users are stored; it is not known whether the changes of 2 users are stored: repeat the "+
 		"call until it answers 200; repeating is safe", f.Error.Message)
 
+	store.fail(errors.New("no replica"), 9)
+	f = decodeAs[api.Error](t, s.post("/v1/sets/opted-out/members", fields{"remove": []int{9}}).body)
+	require.Contains(t, f.Error.Message, "whether the changes of 1 user are stored")
+
 	store.fail(errors.New("no server"))
 	f = decodeAs[api.Error](t, s.post("/v1/sets/opted-out/members", fields{"add": []int{42, 5},
 		"remove": []int{9}}).body)

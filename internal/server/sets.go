@@ -222,8 +222,12 @@ func doubtText(unknown, all int) string {
 	if unknown < all {
 		stored = fmt.Sprintf("%d of %d users are stored; ", all-unknown, all)
 	}
-	return fmt.Sprintf("%sit is not known whether the changes of %d users are stored: repeat the call until it "+
-		"answers 200; repeating is safe", stored, unknown)
+	users := "users"
+	if unknown == 1 {
+		users = "user"
+	}
+	return fmt.Sprintf("%sit is not known whether the changes of %d %s are stored: repeat the call until it "+
+		"answers 200; repeating is safe", stored, unknown, users)
 }
 
 // The function "without" returns the elements of the list users that are not in the list others. The lists users and
