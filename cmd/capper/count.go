@@ -44,7 +44,7 @@ func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) error {
-	fmt.Fprintf(on.Out, "%d users in generation %s\n", count.Users, count.Generation)
+	fmt.Fprintf(on.Out, "%s in generation %s\n", terminal.Count(count.Users, "user", "users"), count.Generation)
 	if err := printCounts(on, "SEGMENT", count.Segments); err != nil {
 		return err
 	}

@@ -130,8 +130,9 @@ func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 		}
 	}
 	if err == nil && unavailable > 0 {
-		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be erased",
-			unavailable)), cli.StatusSays+"; then run the same command again; repeating an erasure is safe")
+		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%s could not be erased",
+			terminal.Count(unavailable, "user", "users"))),
+			cli.StatusSays+"; then run the same command again; repeating an erasure is safe")
 	}
 	return list, err
 }

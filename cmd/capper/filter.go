@@ -32,7 +32,8 @@ type filterCommand struct {
 
 // The function "undecided" returns the error of the command if the service could not decide about some users.
 func undecided(users int) error {
-	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
+	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%s could not be decided",
+		terminal.Count(users, "user", "users")))
 }
 
 // The method Run asks the service which users of the audience may receive the message, and writes the users to files.
@@ -196,8 +197,8 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 // The method "waiting" returns a text for the pause before a retry: the number of undecided users, and the reason why
 // the service could not decide.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
-	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
-		pause, c.Timeout, whyUnavailable(ctx, service))
+	return fmt.Sprintf("%s unavailable; the next retry is in %s, until --timeout %s ends: %s",
+		terminal.Count(users, "user is", "users are"), pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
 // whyUnavailable asks the service for the reason why users have no decision, because responses to filter calls contain

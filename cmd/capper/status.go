@@ -73,11 +73,12 @@ func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	}
 	rows = append(rows, guardedRows(s)...)
 	for _, segment := range s.Segments.Segments {
-		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%d users, %d bytes", segment.Users,
-			segment.SizeBytes)})
+		rows = append(rows, []any{"  " + segment.Name, fmt.Sprintf("%s, %d bytes",
+			terminal.Count(segment.Users, "user", "users"), segment.SizeBytes)})
 	}
 	for _, set := range s.Segments.Sets {
-		rows = append(rows, []any{"  set " + set.Name, fmt.Sprintf("%d users, %d bytes", set.Users, set.SizeBytes)})
+		rows = append(rows, []any{"  set " + set.Name, fmt.Sprintf("%s, %d bytes",
+			terminal.Count(set.Users, "user", "users"), set.SizeBytes)})
 	}
 	if len(s.Segments.Pinned) > 0 {
 		rows = append(rows, []any{"pinned", strings.Join(s.Segments.Pinned, ", ") + " for audiences"})
@@ -94,7 +95,8 @@ func guardedRows(s *api.Status) (rows [][]any) {
 	}
 	for i := range s.Segments.Guarded {
 		set := &s.Segments.Guarded[i]
-		text := fmt.Sprintf("%d users, confirmed %s ago", set.Users, s.Time.Sub(set.AsOf).Round(time.Second))
+		text := fmt.Sprintf("%s, confirmed %s ago", terminal.Count(set.Users, "user", "users"),
+			s.Time.Sub(set.AsOf).Round(time.Second))
 		if set.MaxAgeSeconds > 0 {
 			text += ", at most " + time.Duration(set.MaxAgeSeconds*float64(time.Second)).String()
 		}
@@ -108,7 +110,7 @@ func guardedRows(s *api.Status) (rows [][]any) {
 		rows = append(rows, []any{"  guarded " + set.Name, text})
 	}
 	if n := s.Segments.ZonelessUsers; n != nil {
-		rows = append(rows, []any{"no zone", fmt.Sprintf("%d users are in no time zone set", *n)})
+		rows = append(rows, []any{"no zone", terminal.Count(*n, "user is", "users are") + " in no time zone set"})
 	}
 	return rows
 }
@@ -116,12 +118,12 @@ func guardedRows(s *api.Status) (rows [][]any) {
 // auditText describes the status of the audit (the record of all decisions).
 func auditText(s *api.Status) string {
 	a := s.Audit
-	text := fmt.Sprintf("%s to %s, %d records", a.State, a.To, a.Records)
+	text := fmt.Sprintf("%s to %s, %s", a.State, a.To, terminal.Count(a.Records, "record", "records"))
 	if a.Lost > 0 {
 		text += fmt.Sprintf(", %d lost", a.Lost)
 	}
 	if a.WaitingFiles > 0 {
-		text += fmt.Sprintf(", %d files wait", a.WaitingFiles)
+		text += ", " + terminal.Count(a.WaitingFiles, "file waits", "files wait")
 	}
 	return text + suffix(": ", a.Error)
 }

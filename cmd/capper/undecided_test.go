@@ -48,8 +48,8 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
-	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
-	require.Regexp(t, `capper: 1 users are unavailable; the next retry is in 1s, until --timeout 8s ends: the store is degraded: \S+`, string(exit.Stderr))
+	require.Contains(t, string(exit.Stderr), "1 user could not be decided")
+	require.Regexp(t, `capper: 1 user is unavailable; the next retry is in 1s, until --timeout 8s ends: the store is degraded: \S+`, string(exit.Stderr))
 	require.Contains(t, string(exit.Stderr), "hint: do not send to these users yet; capper status shows the reason; "+
 		"then run the same command again\n")
 	_, err = exec.Command("capper", "explain", "5", "--url", p.url).Output()

@@ -86,7 +86,7 @@ func (c *exportCommand) write(ctx context.Context, on *terminal.Streams, to io.W
 		return fmt.Errorf("write %s: %w", c.Out, err)
 	}
 	if c.Out != "" {
-		on.Say("%d rows in %s", rows.Rows(), c.Out)
+		on.Say("%s in %s", terminal.Count(rows.Rows(), "row", "rows"), c.Out)
 	}
 	return nil
 }

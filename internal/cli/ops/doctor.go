@@ -56,8 +56,7 @@ func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	if warned := report.Counts[doctor.Warning]; warned > 0 && c.Strict {
 		return terminal.WithStatus(terminal.Findings, fmt.Errorf(
-			"%d warnings were found: --strict counts warnings as failures",
-			warned))
+			"%s found: --strict counts warnings as failures", terminal.Count(warned, "warning was", "warnings were")))
 	}
 	return nil
 }
