@@ -161,7 +161,8 @@ func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 // setName records an error if the name is not valid for a set.
 func setName(at yamltree.Value, name string) {
 	if err := segments.CheckSetName(name); err != nil {
-		at.Fault("%s, got %q", strings.TrimPrefix(err.Error(), fmt.Sprintf("set name %q: ", name)), name)
+		fault := strings.TrimPrefix(err.Error(), fmt.Sprintf("set name %q", name))
+		at.Fault("%s, got %q", strings.TrimLeft(fault, ": "), name)
 	}
 }
 
