@@ -135,7 +135,7 @@ func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
 	if r.MessageID == "" {
-		return nil, errors.New("release a message: the message id must not be empty")
+		return nil, errors.New("release (cancel) the sends of a message: the message id must not be empty")
 	}
 	var total *api.ReleasedMessage
 	for fruitless := 0; ; {

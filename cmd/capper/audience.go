@@ -19,7 +19,7 @@ import (
 // that the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in active who are not in vip. Operators: & (and), | (or), - (but not) and parentheses. Write a space before the operator -."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in 'active' who are not in 'vip'. Operators: & (and), | (or), - (but not) and parentheses. Write a space before the operator -."`
 	cli.Narrowed
 	idFile
 }

@@ -16,9 +16,9 @@ import (
 // countCommand is the command `capper count EXPRESSION`.
 type countCommand struct {
 	cli.Service
-	Expression string `arg:"" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in active who are not in vip. Operators: & (and), | (or), - (but not) and parentheses. Write a space before the operator -."`
+	Expression string `arg:"" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in 'active' who are not in 'vip'. Operators: & (and), | (or), - (but not) and parentheses. Write a space before the operator -."`
 	cli.Narrowed
-	Detail  string  `enum:"sets,total" default:"sets" help:"Level of detail: sets (the total, and counts by segment and by set) or total (only the total, which is much faster)."`
+	Detail  string  `enum:"sets,total" default:"sets" help:"Level of detail: 'sets' (the total, and counts by segment and by set) or 'total' (only the total, which is much faster)."`
 	Channel *string `help:"Also count the users who may receive a message on this channel now. The command records no sends. An empty channel name stands for messages without a channel."`
 }
 

@@ -69,7 +69,7 @@ func TestStoreIsNotCreatedWhereItMustExist(t *testing.T) {
 	t.Parallel()
 	file := relative(t, "{embedded: {create: false}}")
 	path := filepath.Join(filepath.Dir(file), "var", "log.db")
-	requireStartRefused(t, file, path, "the store does not exist, and the setting create is false")
+	requireStartRefused(t, file, path, "the store does not exist, and the setting 'create' is false")
 	require.NoDirExists(t, path)
 }
 

@@ -23,7 +23,7 @@ type filterCommand struct {
 	cli.Outputs
 	MessageID string        `placeholder:"ID" help:"Id of the message. After an interruption, run the command again with the same id: each send then counts only once. Required without --preview."`
 	Channel   string        `help:"Channel of the message, such as email, as named in the configuration of the service. Default: no channel."`
-	Exempt    bool          `help:"Ignore limits, quiet hours and the holdout (a control group that gets no messages), but record the sends. Use this flag for transactional messages, such as one-time codes. Suppressed sets (groups of users who get no messages) apply only if their setting even_exempt is true."`
+	Exempt    bool          `help:"Ignore limits, quiet hours and the holdout (a control group that gets no messages), but record the sends. Use this flag for transactional messages, such as one-time codes. Suppressed sets (groups of users who get no messages) apply only if their setting 'even_exempt' is true."`
 	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
 	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
 	Parallel  int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`

@@ -44,7 +44,8 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 	other := launch(t, onServer(t, redis, "{push: 2}", limits))
 	<-other.exited
 	require.Contains(t, other.log.String(),
-		"channels.push: has the number 2 in the configuration, but in stored sends channel push has the number 1")
+		"channels.push: has the numeric id 2 in the configuration, "+
+			"but in stored sends channel push has the numeric id 1")
 
 	write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1, mail: 2}", limits, true))
 	status := func() string { return fmt.Sprint(p.get("/v1/status")) }
@@ -52,7 +53,8 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 		return p.get("/v1/status")["config"].(map[string]any)["error"] != nil
 	})
 	require.Contains(t, status(),
-		"channels.mail: has the number 2 in the configuration, but in stored sends channel email has the number 2")
+		"channels.mail: has the numeric id 2 in the configuration, "+
+			"but in stored sends channel email has the numeric id 2")
 	got, err := p.filter("m", 7)
 	require.NoError(t, err)
 	require.Len(t, got.Allowed, 1, "the configuration before stays in force")

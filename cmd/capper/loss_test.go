@@ -59,7 +59,7 @@ limits: {default: {daily: 1}}
 	})
 
 	refused := capperOutput(t, 1, "store", "accept", "--url", p.url, "--reason", "hurry")
-	require.Contains(t, refused, "maxmemory-policy is still allkeys-random: first set it to noeviction")
+	require.Contains(t, refused, "'maxmemory-policy' is still 'allkeys-random': set it to 'noeviction'")
 	set("maxmemory-policy", "noeviction")
 	require.Contains(t, capperOutput(t, 1, "status", "--url", p.url),
 		"until an operator accepts the loss (capper store accept)")

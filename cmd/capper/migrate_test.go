@@ -195,7 +195,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	beside.signal(syscall.SIGTERM)
 	m.send("more", 300)
 	out := m.migrate(1)
-	require.Contains(t, out, "user 300: a user's log of sends in Redis differs from all copied versions")
+	require.Contains(t, out, "user 300: a user's sends in Redis differ from the sends that the migration copied")
 	require.Contains(t, out, "empty it and start again with another --work")
 	m.signal(syscall.SIGTERM)
 	m.process = serve(t, m.onRedis)

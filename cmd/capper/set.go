@@ -29,7 +29,7 @@ type setCommands struct {
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
-	Users []string `arg:"" optional:"" name:"users" help:"User ids, or the name of one file with user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. If the service uses text ids, name the file with the flag --file instead."`
+	Users []string `arg:"" optional:"" name:"users" help:"User ids, or the name of one file with user ids (${format_titles}, plain or compressed with gzip or zstd; - is standard input). If user ids are texts, name the file with --file, because a file name could be a text id."`
 	File  string   `placeholder:"FILE" help:"File with the user ids, instead of user ids on the command line."`
 	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. If the service knows a later change for a user, the later change stays in force. Default: now."`
 	idFile

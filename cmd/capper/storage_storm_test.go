@@ -62,7 +62,7 @@ func TestBackupThatIsCutOff(t *testing.T) {
 	require.Contains(
 		t,
 		capperOutput(t, 3, "restore", damaged),
-		"version 9 is too new: this program reads versions up to 2",
+		"version 9 is too new for this program, which reads versions up to 2",
 	)
 }
 

@@ -17,7 +17,7 @@ type amendCommand struct {
 	To        string   `required:"" placeholder:"LOCATION" help:"Location to publish to: a directory or s3://bucket/prefix, to which a build has already published segments."`
 	Set       []string `required:"" sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file with the ids of all users of the set; may be repeated. FILE may be a file name pattern, an s3:// object or - for standard input."`
 	OnlyGrows bool     `name:"only-grows" help:"Add the users in the files to the published sets, and remove nobody. With this flag, the files need to contain only the new users."`
-	AsOf      []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z; may be repeated. A build replaces the users of this set only if the build's own time for the set is later. Default: the time at which the newest input file of the set was written."`
+	AsOf      []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z; may be repeated. A later build replaces the users of this set only if the build's --as-of time for the set is later. Default: the time at which the newest input file of the set was written."`
 
 	Input    inputFlags  `embed:""`
 	Bounds   changeFlags `embed:""`
@@ -135,7 +135,7 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 			base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
 		return nil, terminal.Hinted(fmt.Errorf(
-			"the command amend cannot number new user ids, because the published segments and sets cannot be read: %w",
+			"the command amend cannot add new user ids, because the published segments and sets cannot be read: %w",
 			base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {

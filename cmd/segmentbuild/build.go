@@ -20,8 +20,8 @@ type buildCommand struct {
 	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment, and a file with the ids of its users; may be repeated. FILE may be a file name pattern, an s3:// object or - for standard input."`
 	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file with the ids of its users; may be repeated. A user may be in several sets. The set tz/Asia/Singapore, for example, contains the users in this time zone."`
 	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of set names, and a file with a user id and the rest of a set name in each row. For example, 'tz/=zones.csv' with a row '7,Asia/Singapore' puts user 7 into the set 'tz/Asia/Singapore'."`
-	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as a set of unsubscribed users, and the percentage of users who may leave. The command rejects this build, and also later builds, if more users leave. NAME=false, together with --force, removes the mark only-grows from the set."`
-	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z. If an API call added or removed a user after this time, services use the change by the API call, not the file. country/* stands for all sets whose names begin with country/; may be repeated. Default: the time at which the newest input file of the set was written."`
+	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as a set of unsubscribed users, and the percentage of users who may leave. The command rejects this build, and also later builds, if more users leave. With --force, NAME=false removes the mark 'only-grows' from the set."`
+	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z. For users whom API calls added or removed after this time, services ignore the file. country/* stands for all sets whose names begin with country/; may be repeated. Default: the time at which the newest input file of the set was written."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
 	Precedence []string `placeholder:"NAME" help:"Names of all segments, in order of precedence: a user in several segments stays only in the segment that is named first. Required with --table; table rows with other segment names are invalid. Without this flag, a user in several segments is an error."`
 
@@ -30,7 +30,7 @@ type buildCommand struct {
 	Input      inputFlags `embed:""`
 	Bounds     boundFlags `embed:""`
 	Approval   approval   `embed:""`
-	SetsAnyway bool       `name:"sets-anyway" help:"If the safety checks reject the build, still publish the new users of sets marked only-grows (sets that users normally never leave), such as users who unsubscribed. The exit status still reports the rejection."`
+	SetsAnyway bool       `name:"sets-anyway" help:"If the safety checks reject the build, still publish the new users of sets marked 'only-grows' (sets that users normally never leave), such as users who unsubscribed. The exit status still reports the rejection."`
 	DryRun     bool       `name:"dry-run" help:"Build segments and sets and compare them with the published segments and sets, but publish nothing."`
 	JSON       bool       `name:"json" help:"Print the report as JSON."`
 	Place      place      `embed:""`

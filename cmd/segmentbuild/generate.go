@@ -18,7 +18,7 @@ type generateCommand struct {
 	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense (32-bit numbers), uint64, uuid or text. The kind changes only how ids are written, not which users a file has. For kinds other than dense, --as must be text or csv."`
 	Layout   string   `enum:"random,contiguous" default:"random" help:"Way in which users get their segments: random (each user gets a random segment) or contiguous (each segment gets one range of ids)."`
 	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the output files: text, csv (columns user_id and segment), parquet (column user_id, not sorted) or roaring. The command writes one file for each segment."`
-	Seed     uint64   `default:"1" help:"Start value of the random numbers; the same value generates the same segments."`
+	Seed     uint64   `default:"1" help:"Seed of the random numbers; the same seed generates the same segments."`
 	Out      string   `required:"" placeholder:"DIR" help:"Directory for the output files. The name of each file is the name of its segment with the ending .txt, .csv, .parquet or .roaring."`
 }
 

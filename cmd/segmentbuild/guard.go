@@ -22,7 +22,7 @@ type boundFlags struct {
 type changeFlags struct {
 	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new in this build. The flag also permits users in a segment or set that was empty before. country/* stands for all sets whose names begin with country/; may be repeated."`
 	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Maximum percentage of the users of a segment or set who may join or leave with this build. A build with a larger change is rejected."`
-	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the max_change of the segment in the build file."`
+	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's setting 'max_change' in the build file."`
 }
 
 // A percentage is the value of a flag: a number with an optional percent sign.

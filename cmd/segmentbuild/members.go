@@ -115,7 +115,7 @@ type membersCommand struct {
 	segmentOf `embed:""`
 	User      []string `sep:"none" placeholder:"ID" help:"User id to look up in the segment or set; may be repeated."`
 	Sample    int      `placeholder:"N" help:"Number of users to print, chosen at random and sorted by id. If there are fewer users, the command prints all users."`
-	Seed      uint64   `default:"1" help:"Start value of the random selection; the same value selects the same users."`
+	Seed      uint64   `default:"1" help:"Seed of the random selection; the same seed selects the same users."`
 }
 
 type membership struct {

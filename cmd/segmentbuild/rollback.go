@@ -17,9 +17,9 @@ import (
 
 type rollbackCommand struct {
 	Generation string   `arg:"" help:"Name of the generation (published version of segments and sets) that services must use again."`
-	Hold       string   `placeholder:"REASON" help:"Also stop all builds from publishing, even with --force, until somebody runs 'segmentbuild release-hold'. Each stopped build reports the given reason. A stopped build still adds users to sets marked only-grows (sets that users normally never leave)."`
-	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"Name of a set to roll back although the set loses users and is marked only-grows (users normally never leave the set). tz/* stands for all sets whose names begin with tz/; may be repeated. Services that suppress the set (deny messages to its users) accept the loss, too."`
-	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"Name of a set that the rollback must not change. tz/* stands for all sets whose names begin with tz/; may be repeated. The rollback removes nobody from a set marked only-grows (users normally never leave the set), unless --also-roll-back names the set."`
+	Hold       string   `placeholder:"REASON" help:"Also stop all builds from publishing, even builds with --force, until somebody runs 'segmentbuild release-hold'. Each stopped build reports the given reason. A stopped build still adds users to sets marked 'only-grows' (sets that users normally never leave)."`
+	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"Name of a set to roll back although the set loses users and is marked 'only-grows' (users normally never leave the set). tz/* stands for all sets whose names begin with tz/; may be repeated. Services that suppress the set (deny messages to its users) accept the loss, too."`
+	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"Name of a set that the rollback must not change. tz/* stands for all sets whose names begin with tz/; may be repeated. The rollback removes nobody from a set marked 'only-grows' (users normally never leave the set), unless --also-roll-back names the set."`
 	DryRun     bool     `name:"dry-run" help:"Check the rollback and show its changes, but publish nothing."`
 	at         `embed:""`
 }

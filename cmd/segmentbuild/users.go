@@ -40,7 +40,7 @@ func (u *Users) Check() error {
 			return err
 		}
 		if sum += s.Percent; sum > 100.0001 {
-			return errors.New("the percentages of all segments together must be at most 100 %")
+			return errors.New("the sum of the percentages of all segments must be at most 100 %")
 		}
 	}
 	return nil

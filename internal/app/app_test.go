@@ -77,8 +77,8 @@ func TestAStartRefusesAnotherChannelNumber(t *testing.T) {
 			require.NoError(t, start("{push: 1, email: 2}"))
 			for range 2 {
 				require.ErrorContains(t, start("{push: 2, email: 1}"), "announce the limits: channels.")
-				require.ErrorContains(t, start("{push: 3}"), "channels.push: has the number 3 in the "+
-					"configuration, but in stored sends channel push has the number 1")
+				require.ErrorContains(t, start("{push: 3}"), "channels.push: has the numeric id 3 in the "+
+					"configuration, but in stored sends channel push has the numeric id 1")
 				require.NoError(t, start("{push: 1, email: 2, sms: 3}"))
 			}
 		})

@@ -67,9 +67,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 			set.AsOf.Before((freed + live.Margin).Time()) {
 			return &segments.AsOfError{Err: fmt.Errorf(
 				"the published file of set %s contains changes only up to %s, but "+
-					"the store has already removed changes by API calls up to %s, "+
-					"because a newer generation (published version) contained them: "+
-					"publish a build whose export of the set began later "+
+					"the store no longer has the changes by API calls up to %s: "+
+					"export the set again, and publish a build with the new export "+
 					"(a later --as-of without a new export would lose changes)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))}
 		}

@@ -179,7 +179,7 @@ func TestRemovedChangesAreNotForgotten(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return w.status().Segments.Error != ""
 	})
-	require.Contains(t, w.status().Segments.Error, "the store has already removed changes by API calls up to")
+	require.Contains(t, w.status().Segments.Error, "the store no longer has the changes by API calls up to")
 	require.Equal(t, []string{"as_of"}, w.status().Segments.Refused.Reasons)
 	require.Contains(t, w.metrics(), `capper_segments_refused{reason="as_of"} 1`)
 	require.Equal(t, second, w.status().Generation)

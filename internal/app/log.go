@@ -30,7 +30,7 @@ func buildInfo() prometheus.Collector {
 func zoneRules() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "capper_zone_rules_info",
-		Help:        "Always 1; the label version shows the release of the program's time zone database.",
+		Help:        "Always 1; the label 'version' shows the release of the program's time zone database.",
 		ConstLabels: prometheus.Labels{"version": zones.Version()},
 	}, func() float64 { return 1 })
 }

@@ -48,7 +48,7 @@ func (s *Service) checkIDs() error {
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
 		return fmt.Errorf(
 			"ids: the configuration names the kind %s, but the segments at %s have user ids of the kind %s: "+
-				"correct the key ids or the key segments.source",
+				"correct the key 'ids' or the key 'segments.source'",
 			s.config.IDs, s.config.Segments.Source, kind)
 	}
 	return nil

@@ -95,7 +95,8 @@ func butSegment(current *segments.Snapshot, name string) string {
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
-		Help: "Number of sets of users that the configuration needs but capper lacks. Above 0, capper is not ready.",
+		Help: "Number of sets of users that the configuration needs but capper lacks. " +
+			"If the number is above 0, capper is not ready.",
 	}, func() float64 {
 		return float64(len(s.capper.Policy().Missing(s.lists.on(s.segments.Current()))))
 	})

@@ -32,7 +32,7 @@ func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 	}
 	if DroppedKey(d.Instance) != key || d.Instance != "" && !IsInstance(d.Instance) {
 		return d, fmt.Errorf(
-			"list of removed audit files belongs to instance %q, but its object key names another instance",
+			"list of removed audit files belongs to capper instance %q, but its object key names another instance",
 			d.Instance)
 	}
 	return d, nil

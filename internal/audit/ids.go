@@ -69,7 +69,7 @@ func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
 	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {
 		return IDs{}, fmt.Errorf(
-			"user ids in the audit have the invalid kind %q or the invalid fingerprint %q of their hash key",
+			"the audit's description of its user ids is not valid: kind %q, fingerprint of the hash key %q",
 			kind, check)
 	}
 	return IDs{Kind: k, Check: check}, nil

@@ -47,7 +47,7 @@ func behind(segments Segments, set string) bool {
 // that API calls made to the named sets.
 func behindError(generation string, sets []string) error {
 	return fmt.Errorf("generation (published version) %s of the segments lacks changes that API calls made to set %s: "+
-		"a newer generation contained these changes, so publish a build whose export of the set began later",
+		"export the set again, and publish a build with the new export",
 		generation, strings.Join(sets, ", "))
 }
 

@@ -167,10 +167,10 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of sends must have a result slot for each of %d users, got %d slots",
+		return fmt.Errorf("release (cancellation) of sends must have one result for each of %d users, got %d results",
 			len(users), len(released))
 	case token == (Token{}):
-		return errors.New("release of sends must name the message id")
+		return errors.New("release (cancellation) of sends must name the message id")
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 }
 
 // ErrNoMerger is the error of a store that cannot import the sends of another system.
-var ErrNoMerger = errors.New("this store cannot import sends of other systems")
+var ErrNoMerger = errors.New("this store cannot import sends from other systems")
 
 // Retention returns the largest age of log entries that the policy in force needs, including the extra time for
 // differing clocks.

@@ -49,8 +49,8 @@ func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
 		return fmt.Errorf(
-			"merge of sends must have one log and one result slot for each of %d users, "+
-				"got %d logs and %d result slots",
+			"merge of sends must have one log and one result for each of %d users, "+
+				"got %d logs and %d results",
 			len(m.Users), len(m.Logs), len(merged))
 	case m.Retention < MinRetention || m.Retention > MaxRetention:
 		return fmt.Errorf("retention, the time for which sends are stored, must be %v to %v, got %v",

@@ -177,10 +177,10 @@ func TestMalformedMerge(t *testing.T) {
 			Logs: []capping.Log{logWith(capping.Entry{At: 1}, capping.Entry{At: 1})}, Retention: time.Hour}
 	}
 	require.NoError(t, good().Check(make([]capping.Merged, 1)))
-	require.ErrorContains(t, good().Check(nil), "merge of sends must have one log and one result slot for each of "+
-		"1 users, got 1 logs and 0 result slots")
+	require.ErrorContains(t, good().Check(nil), "merge of sends must have one log and one result for each of "+
+		"1 users, got 1 logs and 0 results")
 	for want, spoil := range map[string]func(m *capping.Merge){
-		"one result slot for each of 2 users":            func(m *capping.Merge) { m.Users = append(m.Users, 8) },
+		"one result for each of 2 users":                 func(m *capping.Merge) { m.Users = append(m.Users, 8) },
 		"retention, the time for which":                  func(m *capping.Merge) { m.Retention = 0 },
 		"user 7: stored log of a user's sends: the size": func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
 		"entry 1 is earlier than the previous entry": func(m *capping.Merge) {

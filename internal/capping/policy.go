@@ -126,8 +126,9 @@ func (p *Policy) ChannelName(c Channel) string {
 // sends.
 func ChannelConflict(name, number, stored, has string) error {
 	return fmt.Errorf(
-		"channels.%s: has the number %s in the configuration, but in stored sends channel %s has the number %s: "+
-			"give a new channel a number that was never used", name, number, stored, has)
+		"channels.%s: has the numeric id %s in the configuration, "+
+			"but in stored sends channel %s has the numeric id %s: "+
+			"give a new channel a numeric id that was never used", name, number, stored, has)
 }
 
 // noLimits is the time for which a store keeps sends under a policy without limits. With the retention noLimits,

@@ -27,7 +27,7 @@ func (r *Rule) check() error {
 			MaxRetention.Milliseconds(), r.Hold)
 	case r.Until < r.Start || r.Until > Never:
 		return fmt.Errorf(
-			"calendar period of a rule must not end before its start or after %d ms since 2024-01-01T00:00:00Z, "+
+			"calendar period of a rule must not end before its start, or more than %d ms after 2024-01-01T00:00:00Z, "+
 				"got %d to %d", Never, r.Start, r.Until)
 	case (r.Hold > 0) == (r.Until > 0):
 		return errors.New("rule of a limit must have either a rolling window or a calendar period")

@@ -24,7 +24,7 @@ type MessagesCommand struct {
 	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
 	MinAsked  int64   `placeholder:"N" help:"List only messages for which the filter calls contained at least N users in total. A user in two calls counts twice."`
-	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call (message with the latest call first) or asked (message with the most users in its filter calls first)."`
+	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: 'last_call' (message with the latest call first) or 'asked' (message with the most users in its filter calls first)."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
 	Cursor    string  `placeholder:"CURSOR" help:"Cursor (text) that an earlier run printed at the end of a list. With this cursor, the command prints the next part of the list."`
 	Title     *string `placeholder:"TEXT" help:"New title of the message. Lists of messages show the title beside the id. An empty text removes the title. The API key needs the scope filter."`

@@ -25,7 +25,7 @@ type PaceCommand struct {
 	MessageID string         `placeholder:"ID" help:"Id of the message to which the input lines belong; required for pacers (named rate limits) with a separate limit for each message."`
 	Key       string         `help:"Key of the input lines, such as the sender's phone number; required for pacers (named rate limits) with a separate limit for each key."`
 	Share     string         `placeholder:"NAME" help:"Name of a share (a reserved part of the pacer's rate limit) from which the command takes the permits; the API key must permit this share. Default: the share of the API key, if any."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. With this flag, the setting max_wait of each pacer also limits the wait. Default: no maximum."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. With this flag, the setting 'max_wait' of each pacer also limits the wait. Default: no maximum."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 
@@ -49,7 +49,7 @@ func (c *PaceCommand) Validate() error {
 	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
 		return fmt.Errorf(
 			"--max-wait %v must be more than 0s and at most 24h; "+
-				"without the flag, input lines wait for permits without limit",
+				"without the flag, an input line may wait for its permit forever",
 			*c.MaxWait)
 	}
 	return nil

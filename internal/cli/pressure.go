@@ -35,7 +35,7 @@ type PressureCommand struct {
 	Channel   string `placeholder:"NAME" help:"Count only messages on this channel."`
 	Namespace string `placeholder:"NAME" help:"Count only messages of this namespace."`
 	Max       int    `default:"20" placeholder:"N" help:"Maximum number of campaigns to list, up to 1000."`
-	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people (people by number of messages), at-limits (people at each limit), campaigns (messages of each campaign) or held-back (people to whom limits denied a campaign)."`
+	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: 'people' (people by number of messages), 'at-limits' (people at each limit), 'campaigns' (messages of each campaign) or 'held-back' (people to whom limits denied a campaign)."`
 	Segment   string `placeholder:"NAME" help:"Name of the segment whose users the command writes to the file of --users. The name 'default' stands for users in no segment."`
 	Limit     string `placeholder:"NAME" help:"Name of the limit that the users in the file of --users have reached. Default: any limit."`
 	Users     string `placeholder:"FILE" help:"Output file for the users of --segment who are at a limit at the end of the latest week: a bitmap if the name ends in .roaring, otherwise one user id per line."`

@@ -23,8 +23,8 @@ type verifyCommand struct {
 	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
 	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) that the command uses for every recorded call. Default: the generation that the service used for each call."`
 	FilesOnly     bool   `help:"Check only the audit files for damage; do not check the recorded sends against the limits."`
-	AcceptedUntil moment `placeholder:"TIME" help:"Accept sends above a limit up to this time: the command counts the accepted sends, but does not report them as findings. Accepted sends still count towards the limits of later sends."`
-	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, which the textfile collector of the node exporter can read."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Accept sends up to this time that exceeded a limit. The command counts these sends, but does not report them as findings. They still count towards the limits of later sends."`
+	Metrics       string `placeholder:"FILE" help:"Output file for the result as Prometheus metrics. The Prometheus node exporter can read this file with its textfile collector."`
 	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags
 }

@@ -64,7 +64,8 @@ func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
 		return fmt.Errorf(
-			"write id rests (64 bits that complete an id image): the caller announced %d rests, but added more",
+			"write rests of UUIDs (64 bits that the hash of a UUID lacks): "+
+				"the caller announced %d rests, but added more",
 			w.want)
 	}
 	w.n++
@@ -86,7 +87,7 @@ func (w *RestWriter) flush() error {
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf(
-			"write id rests (64 bits that complete an id image): the caller added %d rests, but announced %d",
+			"write rests of UUIDs (64 bits that the hash of a UUID lacks): the caller added %d rests, but announced %d",
 			w.n, w.want)
 	}
 	return w.flush()
@@ -104,7 +105,8 @@ func OpenRests(raw []byte) (*Rests, error) {
 	}
 	if size := headerBytes + 8*int64(n); size != int64(len(raw)) {
 		return nil, fmt.Errorf(
-			"read id rests (64 bits that complete an id image): the file has %d bytes, but %d rests need %d bytes",
+			"read rests of UUIDs (64 bits that the hash of a UUID lacks): the file has %d bytes, "+
+				"but %d rests need %d bytes",
 			len(raw), n, size)
 	}
 	return &Rests{raw[headerBytes:]}, nil

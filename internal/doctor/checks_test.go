@@ -178,7 +178,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 				s.Sends = 4_000_000_000, 1000
 		}, result: Failed, check: "embedded.room", seen: "4000000000 users"},
 		"a store that is away": {config: strings.Replace(embedded(""), "path: log.db", "path: log.db, create: false",
-			1), result: Failed, check: "embedded.directory", seen: "create is false"},
+			1), result: Failed, check: "embedded.directory", seen: "the setting 'create' is false"},
 		"a volume not mounted": {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "log.db.id"), []byte(`{"id":"a","mark":1}`), 0o600))
 		}, result: Failed, check: "embedded.directory", seen: "belongs to one"},
@@ -434,7 +434,7 @@ func TestRedis(t *testing.T) {
 			change: func(s *Subject) { s.Clock = func() time.Time { return time.Now().Add(3 * time.Second) } },
 			result: Failed, check: "clocks.redis", seen: "by -3"},
 		{name: "no store", at: master, change: func(s *Subject) { s.Config.Store.Redis.Options.MustExist = true },
-			result: Failed, check: "redis.store", seen: "create is false"},
+			result: Failed, check: "redis.store", seen: "the setting 'create' is false"},
 	} {
 		if test.do != nil {
 			cli(t, test.at, test.do...)

@@ -53,12 +53,12 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 			"embedded store", "the service does not start")
 	case !data && known:
 		n.Fail(store.Path, "the store does not exist, but "+store.Path+".id belongs to one",
-			"mount the volume, or restore the directory; to start with an empty store, remove that file and start "+
-				"once with create: true",
+			"mount the volume, or restore the directory; to start with an empty store, remove that file and set "+
+				"'create' to true for one start",
 			"the service does not start, because an empty store would allow every user again")
 	case !data && store.MustExist:
-		n.Fail(store.Path, "the store does not exist, and create is false", "mount the volume, or start once with "+
-			"create: true", "the service does not start")
+		n.Fail(store.Path, "the store does not exist, and the setting 'create' is false",
+			"mount the volume, or set 'create' to true for one start", "the service does not start")
 	case !data:
 		n.OK(store.Path, "the store does not exist yet: the first start creates it")
 	case !store.MustExist:

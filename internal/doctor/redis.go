@@ -222,7 +222,7 @@ func (s *servers) judgeStore(n *notes, r *redisstore.Report) {
 	case r.MadeErr != nil:
 		n.Skip("", "cannot determine whether the store exists: %v", r.MadeErr)
 	case !r.Made && s.options.MustExist:
-		n.Fail("", "the store does not exist, and create is false",
+		n.Fail("", "the store does not exist, and the setting 'create' is false",
 			"check that these are the right servers; use create: true only for the first start",
 			"the service does not start, because an empty store would "+
 				"allow every user again")

@@ -306,7 +306,7 @@ func TestParsersAgreeWithSchemes(t *testing.T) {
 			continue
 		}
 		_, err := s.AppendPacked(nil, texts[0])
-		require.EqualError(t, err, "only ids of the kinds uuid and uint64 have a packed form (16 or 8 bytes), "+
+		require.EqualError(t, err, "only ids of the kinds 'uuid' and 'uint64' have a packed form (16 or 8 bytes), "+
 			"not ids of the kind "+s.Kind().String())
 		require.Panics(t, func() { s.Packed(make([]byte, 16)) })
 		require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })

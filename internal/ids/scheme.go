@@ -166,7 +166,7 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 		return binary.BigEndian.AppendUint64(dst, id), nil
 	}
 	return dst, fmt.Errorf(
-		"only ids of the kinds uuid and uint64 have a packed form (16 or 8 bytes), not ids of the kind %s",
+		"only ids of the kinds 'uuid' and 'uint64' have a packed form (16 or 8 bytes), not ids of the kind %s",
 		s.kind)
 }
 

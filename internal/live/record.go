@@ -166,7 +166,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		d.err = fmt.Errorf("%d bytes follow the end of the record", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
-		d.err = fmt.Errorf("the record has version %d, but no user id above %d, which this version requires",
+		d.err = fmt.Errorf("a record of version %d must have at least one user id above %d",
 			version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
@@ -199,7 +199,8 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("decode the stored times of removed set changes: the format version must be %d, got %d",
+		return nil, fmt.Errorf(
+			"decode the times up to which changes of sets were removed: the format version must be %d, got %d",
 			recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {
@@ -207,7 +208,7 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 		freed[name] = d.instant()
 	}
 	if d.err != nil {
-		return nil, fmt.Errorf("decode the stored times of removed set changes: %w", d.err)
+		return nil, fmt.Errorf("decode the times up to which changes of sets were removed: %w", d.err)
 	}
 	return freed, nil
 }

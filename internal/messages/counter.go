@@ -58,7 +58,7 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capper_message_answers_lost_total",
 			Help: "Users whose decisions are missing in the statistics of messages, because calls named too many " +
-				"different messages between two writes to the store. The decisions are correct.",
+				"different messages. The decisions themselves are correct.",
 		}),
 	}
 	if registerer == nil {

@@ -29,9 +29,7 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 // contain.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
-		return nil, fmt.Errorf(
-			"pacer log: the size of encoded runs (permits at equal intervals) must be a multiple of %d bytes, got %d",
-			RunSize, len(data))
+		return nil, fmt.Errorf("stored pacer log: the size must be a multiple of %d bytes, got %d", RunSize, len(data))
 	}
 	l := &Log{Total: total}
 	for ; len(data) > 0; data = data[RunSize:] {
@@ -50,7 +48,7 @@ func readUint(data []byte) (v uint64) {
 	return v
 }
 
-var errRuns = errors.New("stored pacer log: its runs (permits at equal intervals) are not valid, or not sorted by time")
+var errRuns = errors.New("stored pacer log is damaged: its permits are not valid, or not sorted by time")
 
 // The method check returns an error if l is not a valid log.
 func (l *Log) check() error {

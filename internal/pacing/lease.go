@@ -72,7 +72,7 @@ func (c *Call) encode() ([]byte, error) {
 func decodeCall(text []byte) (*Call, error) {
 	var l leased
 	if err := json.Unmarshal(text, &l); err != nil {
-		return nil, fmt.Errorf("decode the permit request of a stored lease: %w", err)
+		return nil, fmt.Errorf("decode the stored lease (time for which a sender holds permits): %w", err)
 	}
 	return &Call{Pacers: l.Pacers, Permits: l.Permits, MaxWait: l.MaxWait, Client: l.Client, RequestID: l.RequestID,
 		Message: l.Message, Key: l.Key, Share: l.Share, ClientShare: l.ClientShare}, nil

@@ -113,7 +113,7 @@ func (a *Ask) Check() error {
 			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
 		}
 		if t.Group != a.Group() {
-			return fmt.Errorf("request for permits: the pacers %s and %s must belong to one group, got %q and %q",
+			return fmt.Errorf("request for permits: the pacers %s and %s must be in one pacer group, got %q and %q",
 				a.Targets[0].Pacer, t.Pacer, a.Group(),
 				t.Group)
 		}

@@ -188,7 +188,7 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 // The method take counts the next audit record.
 func (e *engine) take(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("audit record %d of instance %s must not be earlier than the previous record",
+		return fmt.Errorf("audit record %d of capper instance %s must not be earlier than the previous record",
 			r.Sequence,
 			r.Instance)
 	}

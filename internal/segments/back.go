@@ -56,7 +56,7 @@ func IsBackKey(key string) bool {
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
 	case kind == ids.Uint64:
-		return errors.New("must be absent, because ids of the kind uint64 need no file of ids")
+		return errors.New("must be absent, because user ids of the kind 'uint64' need no file")
 	case !sha256Rule.MatchString(f.SHA256):
 		return fmt.Errorf("sha256 %q: must be 64 lower-case hex digits", f.SHA256)
 	case f.Key != BackKey(kind, f.SHA256):

@@ -81,7 +81,7 @@ func inUseBefore(now *Snapshot) *former {
 // different kinds or hash keys. With another hash key, the same user has another image (64-bit number that stands for
 // the id).
 var errOtherIDs = errors.New(
-	"the user ids of the two generations (published versions) have different kinds or hash keys")
+	"the user ids of the two generations (published versions) differ in kind or hash key")
 
 // SameIDs reports whether the ids of both generations (published versions) have the same kind and hash key. If both
 // generations have the same kind and hash key of ids, a user has the same image (64-bit number that stands for the id)
@@ -256,7 +256,8 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	before, err := c.was.load(ctx)
 	if err != nil {
 		return fmt.Errorf(
-			"generation (published version) %s removes users whom API calls added, but generation %s is unreadable: %w",
+			"generation (published version) %s removes users whom API calls added, "+
+				"but the earlier generation %s, which capper needs for a comparison, cannot be read: %w",
 			now.Generation(),
 			c.against(), errors.Join(append(faults, err)...))
 	}

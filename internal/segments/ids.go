@@ -141,7 +141,7 @@ func (d *IDs) check() error {
 		return fmt.Errorf(
 			"the field 'check', the fingerprint of the hash key, must be 8 lower-case hex digits, got %q", d.Check)
 	case len(d.Dictionary) != 1:
-		return fmt.Errorf("dictionary: must be a list of exactly one file (layer), got %d", len(d.Dictionary))
+		return fmt.Errorf("dictionary: must be a list of exactly one file, got %d", len(d.Dictionary))
 	}
 	layer := &d.Dictionary[0]
 	switch {
@@ -322,7 +322,7 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	case s == nil:
 		return IDsErrorf(
 			"generation (published version) %s has ids of the kind %s, but file %s with the hash key is missing: "+
-				"restore the file from a backup or a service's cache, because a new key finds no user again",
+				"restore the file from a backup or a service's cache, because ids hashed with a new key match no user",
 			m.Generation, m.IDs.Kind, IDsKey)
 	case m.IDs == nil:
 		return IDsErrorf(
@@ -351,12 +351,13 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	switch is := now.IDs(); {
 	case kind != is.Kind().String():
 		return IDsErrorf(
-			"generation (published version) %s has ids of the kind %s, but generation %s in use has ids of the kind %s",
+			"generation (published version) %s has ids of the kind %s, "+
+				"but generation %s, which is in use, has ids of the kind %s",
 			m.Generation,
 			kind, now.Generation(), is.Kind())
 	case check != is.Check():
 		return IDsErrorf(
-			"generation (published version) %s and generation %s in use have different keys for hashing ids: "+
+			"generation (published version) %s has another key for hashing ids than generation %s, which is in use: "+
 				"the key's fingerprint is %s instead of %s", m.Generation, now.Generation(), check, is.Check())
 	}
 	return nil

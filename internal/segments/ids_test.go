@@ -175,7 +175,7 @@ func TestOtherIDsAreRefused(t *testing.T) {
 			require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))
 			publishNumbered(t, store, clock,
 				numbered(t, ids.New(ids.UUID, segmentstest.Key(2)), uuids(0, 3), uuids(3, 3), uuids(0, 1)))
-		}, "in use have different keys for hashing ids"},
+		}, "which is in use: the key's fingerprint is"},
 		"the location became dense": {func(t *testing.T, store objects.Location, clock func() time.Time) {
 			require.NoError(t, store.Delete(t.Context(), segments.IDsKey))
 			require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))

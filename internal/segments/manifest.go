@@ -150,8 +150,9 @@ func CheckSetName(name string) error {
 		return fmt.Errorf("set name %q is reserved in results and expressions", name)
 	case len(name) > MaxSetName || !setRule.MatchString(name) || dotted(name):
 		return fmt.Errorf(
-			"set name %q must be 1 to %d letters, digits, '.', '_', '-' or '+', "+
-				"in parts between '/' that are not '.' or '..', beginning with a letter or digit", name, MaxSetName)
+			"set name %q must be 1 to %d letters, digits, '.', '_', '-', '+' or '/', "+
+				"beginning with a letter or digit; the parts between slashes must not be empty, '.' or '..'",
+			name, MaxSetName)
 	case strings.HasPrefix(name, ZonePrefix):
 		if _, err := Zone(name); err != nil {
 			return err
@@ -324,7 +325,8 @@ func (s *Segment) check() error {
 
 func (s *Set) check() error {
 	if !(s.MaxLoss >= 0 && s.MaxLoss < 100) || s.MaxLoss != 0 && !s.OnlyGrows {
-		return fmt.Errorf("max_loss must be at least 0 and below 100 (0 for a set without only_grows), got %v",
+		return fmt.Errorf(
+			"max_loss must be 0 for a set without 'only_grows', and otherwise at least 0 and below 100, got %v",
 			s.MaxLoss)
 	}
 	return s.checkBitmap()
@@ -339,7 +341,7 @@ func (s *Segment) checkBitmap() error {
 	case s.SizeBytes < 8 || s.SizeBytes > bitmap.MaxBytes:
 		return fmt.Errorf("size_bytes %d: must be from 8 to %d", s.SizeBytes, bitmap.MaxBytes)
 	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):
-		return fmt.Errorf("min and max must be set if cardinality (%d) is above 0, and absent otherwise",
+		return fmt.Errorf("'min' and 'max' must be set if 'cardinality' (%d) is above 0, and absent otherwise",
 			s.Cardinality)
 	}
 	return nil

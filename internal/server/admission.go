@@ -20,7 +20,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name:        "capper_budget_refused_total",
-				Help:        "Calls rejected with status 503 because running calls reached a limit of users or bytes.",
+				Help:        "Calls rejected with status 503, because running calls have too many users or bytes.",
 				ConstLabels: labels,
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{

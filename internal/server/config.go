@@ -126,7 +126,7 @@ func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 		s, err := pin(name)
 		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
 			return nil, fmt.Errorf("generation (published version) %s does not fit this service: "+
-				"the generation has ids of the kind %s (fingerprint of the id key %q), "+
+				"the generation has ids of the kind %s (fingerprint of the hash key: %q), "+
 				"but the service has ids of the kind %s (%q)",
 				s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
 		}

@@ -31,7 +31,7 @@ func newDecided(policy func() *capping.Policy) *decided {
 		policy: policy,
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_users_total",
-			Help: "Users in filter calls except previews, by outcome, segment and the limit or rule that denied them.",
+			Help: "Users in filter calls, by outcome, segment, and denying limit or rule; previews are not counted.",
 		}, []string{"outcome", "segment", "limit"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_suppressed_users_total",

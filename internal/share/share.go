@@ -81,7 +81,7 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	case err != nil:
 		return Share{}, err
 	case from >= to:
-		return Share{}, fmt.Errorf("to: must be a percentage above the value of from (%v), got %v", from, to)
+		return Share{}, fmt.Errorf("to: must be a percentage above the value of 'from' (%v), got %v", from, to)
 	}
 	s.from = from
 	s.least, _ = bound(from)

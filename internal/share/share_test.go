@@ -170,8 +170,8 @@ func TestBoundariesOfCells(t *testing.T) {
 		salt     string
 		fault    string
 	}{
-		"backwards":    {20, 10, "a", "to: must be a percentage above the value of from (20), got 10"},
-		"empty":        {10, 10, "a", "to: must be a percentage above the value of from (10), got 10"},
+		"backwards":    {20, 10, "a", "to: must be a percentage above the value of 'from' (20), got 10"},
+		"empty":        {10, 10, "a", "to: must be a percentage above the value of 'from' (10), got 10"},
 		"below 0":      {-1, 10, "a", "from: must be a percentage of at least 0 and below 100, got -1"},
 		"from 100":     {100, 100, "a", "from: must be a percentage of at least 0 and below 100, got 100"},
 		"to 0":         {0, 0, "a", "to: must be a percentage above 0 and at most 100, got 0"},

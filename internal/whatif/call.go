@@ -54,7 +54,7 @@ const atOnce = 1 << 12
 // The method begin prepares the call c for the replay of the next audit record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	if len(r.Groups) >= 1<<16 {
-		return fmt.Errorf("audit record %d of instance %s has too many groups of users: %d",
+		return fmt.Errorf("audit record %d of capper instance %s has too many groups of users: %d",
 			r.Sequence, r.Instance, len(r.Groups))
 	}
 	c.engine, c.r, c.policy, c.token = e, r, policy, r.Message.Token()

@@ -140,7 +140,7 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf(
-			"audit record %d of instance %s has the time %s, which is before the time %s of an earlier record",
+			"audit record %d of capper instance %s has the time %s, but an earlier record has the later time %s",
 			r.Sequence, r.Instance,
 			r.At.Time(), e.last.Time())
 	}

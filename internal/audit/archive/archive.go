@@ -66,7 +66,7 @@ func (a *Archive) Source() objects.Source { return a.at }
 
 // ErrNoPolicy reports that the audit location has no policy of a configuration version. ErrNoPolicy wraps
 // objects.ErrNotFound.
-var ErrNoPolicy = fmt.Errorf("the audit has no record of the limits of this configuration version: %w",
+var ErrNoPolicy = fmt.Errorf("the audit lacks the limits of this configuration version: %w",
 	objects.ErrNotFound)
 
 // Policy returns the policy (the limits) of a configuration version, or ErrNoPolicy if the audit location does not have

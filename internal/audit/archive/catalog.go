@@ -152,7 +152,7 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	switch {
 	case !ok || place.instance != e.Instance || place.number != e.Number:
 		return nil, fmt.Errorf(
-			"audit index entry describes file %d of instance %q, but its object key names another file",
+			"audit index entry describes file %d of capper instance %q, but its object key names another file",
 			e.Number, e.Instance)
 	case e.Format != audit.Format && e.Format != audit.FormatImages:
 		return nil, fmt.Errorf("audit index entry has format %d, but this version of capper reads formats %d and %d",

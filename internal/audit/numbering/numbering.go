@@ -47,7 +47,7 @@ func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
 		if len(n.images) == math.MaxUint32 {
-			return 0, fmt.Errorf("the audit has more users than can be numbered: the maximum is %d",
+			return 0, fmt.Errorf("the audit has too many users: the maximum is %d",
 				uint32(math.MaxUint32))
 		}
 		if n.images = append(n.images, image); 2*len(n.images) > len(n.slots) {

@@ -193,7 +193,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	}
 	if err == nil {
 		if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
-			err = errors.New("audit file has another SHA-256 checksum than its index entry")
+			err = errors.New("audit file does not have the SHA-256 checksum of its index entry")
 		}
 	}
 	var summary *audit.Summary

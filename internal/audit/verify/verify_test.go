@@ -246,7 +246,7 @@ func TestOverSendsAreFoundAndNothingElse(t *testing.T) {
 		"recorded anew": {daily, []*audit.Record{sent(noon, "a", 1, 7), sent(noon+10, "a", 1, 7),
 			sent(noon+20, "b", 1, 7)}, nil},
 		"a policy that is gone": {map[string]string{}, []*audit.Record{sent(noon, "a", 1, 7)},
-			[]string{`no_policy: policy "c1": the audit has no record of the limits of this configuration version: ` +
+			[]string{`no_policy: policy "c1": the audit lacks the limits of this configuration version: ` +
 				`not found: sends under this policy are not checked`}},
 	} {
 		t.Run(name, func(t *testing.T) {

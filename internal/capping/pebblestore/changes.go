@@ -36,7 +36,7 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
 		return fmt.Errorf(
-			"remove the changes to sets of users that each generation (published version) in use contains: %w", err)
+			"remove stored changes of sets that all generations (published versions) in use contain: %w", err)
 	}
 	return nil
 }

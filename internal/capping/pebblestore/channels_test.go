@@ -46,22 +46,22 @@ func TestAChannelKeepsItsNumber(t *testing.T) {
 	takes(named{"push": 1, "email": 2})
 	requireAll(t, capping.Allowed, under(t, s, "a", 1, manyUsers(3), day))
 	for range 2 {
-		refuses(named{"push": 2, "email": 1}, "channels.email: has the number 1 in the configuration, but in stored "+
-			"sends channel email has the number 2: give a new channel a number that was never used")
-		refuses(named{"push": 3}, "in stored sends channel push has the number 1")
-		refuses(named{"push": 1, "mail": 2}, "channels.mail: has the number 2 in the configuration, but in stored "+
-			"sends channel email has the number 2")
+		refuses(named{"push": 2, "email": 1}, "channels.email: has the numeric id 1 in the configuration, but in "+
+			"stored sends channel email has the numeric id 2: give a new channel a numeric id that was never used")
+		refuses(named{"push": 3}, "in stored sends channel push has the numeric id 1")
+		refuses(named{"push": 1, "mail": 2}, "channels.mail: has the numeric id 2 in the configuration, but in stored "+
+			"sends channel email has the numeric id 2")
 		takes(named{"push": 1, "email": 2, "sms": 3})
 		again()
 	}
 	takes(named{"push": 1})
-	refuses(named{"push": 1, "mail": 2}, "channel email has the number 2")
+	refuses(named{"push": 1, "mail": 2}, "channel email has the numeric id 2")
 	again()
 	clock.Advance(2*day - time.Minute)
-	refuses(named{"push": 1, "mail": 2}, "channel email has the number 2")
+	refuses(named{"push": 1, "mail": 2}, "channel email has the numeric id 2")
 	clock.Advance(time.Minute)
 	takes(named{"push": 1, "mail": 2})
-	refuses(named{"push": 4}, "in stored sends channel push has the number 1")
+	refuses(named{"push": 4}, "in stored sends channel push has the numeric id 1")
 }
 
 // TestAStoreOfAnEarlierVersionTakesItsChannels checks that a store without stored channels takes those of the first
@@ -78,7 +78,7 @@ func TestAStoreOfAnEarlierVersionTakesItsChannels(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	require.NoError(t, s.Announce(t.Context(), having(named{"push": 2})))
-	require.ErrorContains(t, s.Announce(t.Context(), having(named{"push": 1})), "push has the number 2")
+	require.ErrorContains(t, s.Announce(t.Context(), having(named{"push": 1})), "push has the numeric id 2")
 }
 
 func TestDecodeChannels(t *testing.T) {

@@ -179,7 +179,7 @@ func TestDamagedLogs(t *testing.T) {
 	require.Equal(t, capping.ReleaseUnavailable, released[1])
 	health := s.Health(context.Background())
 	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, "the logs of sends of 4 users cannot be read")
+	require.Contains(t, health.Error, "the stored sends of 4 users cannot be read")
 	for _, user := range users {
 		require.NoError(t, s.Erase(context.Background(), user))
 	}

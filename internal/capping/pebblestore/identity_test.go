@@ -58,7 +58,7 @@ func copyAll(t *testing.T, from, to string) {
 func TestCreated(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sub", "log.db")
-	refused(t, Config{Path: path, MustExist: true}, "the store does not exist, and the setting create is false")
+	refused(t, Config{Path: path, MustExist: true}, "the store does not exist, and the setting 'create' is false")
 	require.NoDirExists(t, filepath.Dir(path), "what is refused changes nothing")
 	var said testkit.Log
 	logger := slog.New(slog.NewTextHandler(&said, nil))

@@ -66,8 +66,8 @@ func TestDamagedPacerBlocks(t *testing.T) {
 	}
 	require.Greater(t, len(damaged), flips)
 	require.Less(t, len(damaged), all/2)
-	require.Contains(t, s.Health(context.Background()).Error, fmt.Sprintf("%d logs of permits that pacers "+
-		"(rate limiters) granted cannot be read", len(damaged)))
+	require.Contains(t, s.Health(context.Background()).Error, fmt.Sprintf("%d logs of pacers "+
+		"(rate limiters) cannot be read", len(damaged)))
 	for _, i := range damaged {
 		pacer := asks[i].Targets[0].Pacer
 		require.NoError(t, s.ForgetPacer(context.Background(), pacer, ""))

@@ -62,7 +62,7 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 		"wild skew": {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1m0s, " +
 			"got -1ns"},
 		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 },
-			want: "replica_acks: must be the word healthy or a number from 0 to 5, got 98"},
+			want: "replica_acks: must be 'healthy' or a number from 0 to 5, got 98"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.set != nil {

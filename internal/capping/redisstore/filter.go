@@ -128,7 +128,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 var (
 	errCorrupt   = errors.New("the user's log of sends has an incomplete entry: erase the user to repair the log")
 	errWrongType = errors.New("a Redis key with sends of users must be a hash, but another program wrote the key: " +
-		"find the program and move its key away")
+		"find the program, and rename or delete its key")
 )
 
 // The method prepare encodes the arguments that are equal in all commands of the batch.

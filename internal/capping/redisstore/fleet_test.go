@@ -192,10 +192,10 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	s := openShared(t, nil)
 	announce := func(s *Store, c channels) error { return s.Announce(t.Context(), policyOf("v", week, c)) }
 	require.NoError(t, announce(s, channels{"push": 1, "email": 2}))
-	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: has the number 3 in the "+
-		"configuration, but in stored sends channel push has the number 1")
-	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: has the number 2 in the "+
-		"configuration, but in stored sends channel email has the number 2")
+	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: has the numeric id 3 in the "+
+		"configuration, but in stored sends channel push has the numeric id 1")
+	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: has the numeric id 2 in the "+
+		"configuration, but in stored sends channel email has the numeric id 2")
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed), "the one before stays")
 
 	again := openShared(t, func(c *Config) { c.Namespace = s.config.Namespace })
@@ -214,7 +214,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	testkit.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" })
 	verdicts := make([]capping.Verdict, 1)
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), verdicts),
-		"channels.push: has the number 1 in the configuration")
+		"channels.push: has the numeric id 1 in the configuration")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	// What nobody has used for longer than sends are kept is in no log.
 	stored(9, 15*day)

@@ -115,8 +115,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	var refused error
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total",
-		Help: "Redis failures by kind. For the kinds corrupt, wrong_type and deadline, the value is the number of " +
-			"users without a decision. For other kinds, the value is the number of failed requests.",
+		Help: "Redis failures by kind. For the kinds 'corrupt', 'wrong_type' and 'deadline', the value is " +
+			"the number of users without a decision. For other kinds, the value is the number of failed requests.",
 	}, []string{"store", "kind"}))
 	var doubled error
 	m.shards, doubled = register(registerer, newShards())

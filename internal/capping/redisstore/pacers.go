@@ -162,6 +162,6 @@ func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at 
 var (
 	errPacerWrongType = errors.New(
 		"the Redis key of a pacer (rate limiter) must hold a string, but another program wrote the key: " +
-			"find the program and move its key away")
+			"find the program, and rename or delete its key")
 	errPacerCorrupt = errors.New("the stored log of a pacer (rate limiter) is not valid: reset the pacer")
 )

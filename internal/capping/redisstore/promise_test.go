@@ -179,7 +179,7 @@ func TestEvictionUnderBlastsBarsItsUsers(t *testing.T) {
 			_, err := f.stores[0].AcceptLoss(t.Context(), "hurry")
 			var refused *capping.LossError
 			require.ErrorAs(t, err, &refused)
-			require.ErrorContains(t, err, "maxmemory-policy is still "+policy+": first set it to noeviction")
+			require.ErrorContains(t, err, "'maxmemory-policy' is still '"+policy+"': set it to 'noeviction'")
 			f.set("maxmemory-policy", "noeviction")
 
 			f.stores = append(f.stores, openTest(t, f.config))
@@ -268,7 +268,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffBarsItsUsers(t *testing.T) {
 		f.barred(s, "appendonly is no")
 	}
 	_, err := f.stores[0].AcceptLoss(t.Context(), "hurry")
-	require.ErrorContains(t, err, "appendonly is still no")
+	require.ErrorContains(t, err, "'appendonly' is still 'no'")
 	f.set("appendonly", "yes")
 	for _, s := range f.stores {
 		f.barred(s, "appendonly is no")
@@ -301,7 +301,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	s = openTest(t, config)
 	require.ErrorContains(t, ask(s), why)
 	_, err := s.AcceptLoss(t.Context(), "hurry")
-	require.ErrorContains(t, err, "appendonly is still no")
+	require.ErrorContains(t, err, "'appendonly' is still 'no'")
 	require.NoError(t, node.ConfigSet(t.Context(), "appendonly", "yes").Err())
 	losses, err := s.AcceptLoss(t.Context(), "it never restarted")
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ var malformations = map[string]func(b *capping.Batch){
 	"a rule allows, must be 0 to 1000, got -1": func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
 	"rule 0: hold, the length of a rule's":     func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
 	"rule 0: rule of a limit must have":        func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
-	"1099511627775 ms since 2024-01-01T00:00:00Z, got 9 to 8": func(b *capping.Batch) {
+	"1099511627775 ms after 2024-01-01T00:00:00Z, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
@@ -84,9 +84,9 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"must have a result slot for each of 3 users, got 0": {capping.Message{ID: message}.Token(), 0},
-		"must have a result slot for each of 3 users, got 4": {capping.Message{ID: message}.Token(), 4},
-		"release of sends must name the message id":          {capping.Token{}, 3},
+		"must have one result for each of 3 users, got 0":          {capping.Message{ID: message}.Token(), 0},
+		"must have one result for each of 3 users, got 4":          {capping.Message{ID: message}.Token(), 4},
+		"release (cancellation) of sends must name the message id": {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

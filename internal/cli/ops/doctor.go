@@ -18,7 +18,7 @@ import (
 type DoctorCommand struct {
 	Config    string        `required:"" placeholder:"FILE" help:"Configuration file that the service uses or will use."`
 	Users     count         `placeholder:"N" help:"Number of users, such as 270M, for which the command checks that memory and disk are large enough."`
-	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window of all limits; used with --users."`
+	Sends     float64       `default:"5" help:"Average number of sends per user within the longest window of all limits; used with --users."`
 	Density   float64       `default:"1" help:"Number of user ids, divided by the number of integers between the lowest and the highest user id. For example, 0.04 means that 4 of 100 integers are user ids. Used with --users."`
 	Publisher bool          `help:"Also check the S3 permissions that segmentbuild needs: the command writes a test object to segments.source and removes the object."`
 	MaxAge    time.Duration `default:"168h" help:"Maximum age of the published segments; the command reports older segments."`

@@ -193,7 +193,7 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 // ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the pass
 // has written. The probable cause of ErrDiffers is another program that writes to the target store.
 var ErrDiffers = errors.New(
-	"a user's log of sends in Redis differs from all copied versions: a service may already use this Redis")
+	"a user's sends in Redis differ from the sends that the migration copied: a service may already use this Redis")
 
 // The method "verify" reads the log of a user back from the target store, and compares this log with the log in the
 // source Now. If the target has a log of the user from an earlier pass, the method "verify" replaces this log.

@@ -41,7 +41,7 @@ func (c *count) UnmarshalText(text []byte) error {
 type SizeCommand struct {
 	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
 	IDs       string        `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense (32-bit numbers), uint64, uuid or text. The flag --density applies only to dense ids."`
-	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window of all limits."`
+	Sends     float64       `default:"5" help:"Average number of sends per user within the longest window of all limits."`
 	Density   float64       `default:"1" help:"Number of user ids, divided by the number of integers between the lowest and the highest user id. For example, 0.04 means that 4 of 100 integers are user ids."`
 	Days      float64       `default:"7" help:"Number of days in the longest window of all limits."`
 	Campaigns float64       `default:"10" help:"Number of campaigns per day."`

@@ -164,7 +164,7 @@ func TestPlansThatMakeNoSense(t *testing.T) {
 		"nothing to build": {},
 		`"a" is given twice`: {Segments: []Definition{{Name: "a", Inputs: in}},
 			Sets: []Definition{{Name: "a", Inputs: in}}},
-		`"a" must have inputs, a union or an intersection`: {Segments: []Definition{{Name: "a"}}},
+		`"a" must have input files, a union or an intersection`: {Segments: []Definition{{Name: "a"}}},
 		`"a" refers to "b"`: {Segments: []Definition{{Name: "a", Inputs: in,
 			Minus: []string{"b"}}}},
 		`"a" refers to itself`: {Segments: []Definition{{Name: "a", Inputs: in,
@@ -193,9 +193,9 @@ func TestBuildFileSaysWhetherLastLinesEnd(t *testing.T) {
 		"segments: [{name: a, inputs: [{path: a.txt, final_newline: optional}]}]":     "",
 		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: optional}": "",
 		"segments: [{name: a, inputs: [{path: a.txt, final_newline: no}]}]": `segments[0].inputs[0].final_newline: ` +
-			`must be one of the words required and optional, got "no"`,
+			`must be 'required' or 'optional', got "no"`,
 		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: sometimes}": "defaults.final_newline: " +
-			"must be one of the words required and optional",
+			"must be 'required' or 'optional'",
 	} {
 		plan, err := Load(testFile(t, folder, "build.yaml", text), Input{}, new(Plan))
 		if err == nil {

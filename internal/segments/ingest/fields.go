@@ -59,7 +59,7 @@ func header(to *format.Header) yamltree.Field {
 func finalNewline(to *FinalNewline) yamltree.Field {
 	return checked(func(s string) error {
 		if *to = FinalNewline(s); !to.Known() {
-			return fmt.Errorf("must be one of the words required and optional, got %q", s)
+			return fmt.Errorf("must be 'required' or 'optional', got %q", s)
 		}
 		return nil
 	})

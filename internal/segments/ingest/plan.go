@@ -93,7 +93,7 @@ func (p *Plan) check() error {
 	if len(p.Segments)+len(p.Order) == 0 && !p.SetsAlone {
 		faults = append(faults, errors.New(
 			"a table needs the list of its segments, to detect misspelt names: "+
-				"set --precedence NAME,…, or segments in the build file"))
+				"set --precedence NAME,…, or the key 'segments' in the build file"))
 	}
 	if len(p.Segments) > segments.MaxSegments {
 		faults = append(faults, fmt.Errorf("a generation (published version) must have at most %d segments, got %d",
@@ -126,7 +126,7 @@ func (p *Plan) check() error {
 	for _, r := range p.definitions() {
 		if len(r.Inputs)+len(r.Union)+len(r.Intersect) == 0 && !p.mayBeInTable(&r) {
 			faults = append(faults, fmt.Errorf(
-				"segment or set %q must have inputs, a union or an intersection", r.Name))
+				"segment or set %q must have input files, a union or an intersection", r.Name))
 		}
 		for _, name := range r.refs() {
 			if !known[name] {

@@ -98,7 +98,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 			Sets: []Definition{set("a"), set("a")}},
 		"a generation (published version) must have at most 4096 sets, got 4097": {
 			Segments: []Definition{vip}, Sets: many},
-		`segment or set "a" must have inputs, a union or an intersection`: {Segments: []Definition{vip},
+		`segment or set "a" must have input files, a union or an intersection`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
 		`segment name "country/sg" must be`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "country/sg", Inputs: inputs(a)}}},

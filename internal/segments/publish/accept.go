@@ -62,7 +62,7 @@ func NewAcceptance(name, change, reason string) (*acceptance, error) {
 }
 
 var errChange = errors.New("must be a share of users who leave (such as -57%), join (+57%) or both ('-57% +3%'), " +
-	"a number of users (such as -90), or one of the words vanishes and empties")
+	"a number of users (such as -90), or one of the words 'vanishes' and 'empties'")
 
 func (a *acceptance) parseChange() error {
 	if a.Change == Vanishes || a.Change == empties {

@@ -126,13 +126,13 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	case c.Scheme == nil:
 		return segments.IDsErrorf(
 			"generation (published version) %s has ids of the kind %s, but file %s with the hash key is missing: "+
-				"restore the file from a backup or a service's cache, because a new key finds no user again",
+				"restore the file from a backup or a service's cache, because ids hashed with a new key match no user",
 			live.Generation, live.IDs.Kind,
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
 		return segments.IDsErrorf(
-			"generation (published version) %s and this build have user ids of different kinds or hash keys: "+
-				"the generation has ids of the kind %s (fingerprint of the id key %s), the build %s (%s)",
+			"generation (published version) %s and the new build differ in the kind or the hash key of their user ids: "+
+				"the generation has ids of the kind %s (fingerprint of the hash key: %s), the build %s (%s)",
 			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())
 	}
@@ -163,7 +163,7 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	}
 	_, err = p.Location.Replace(ctx, segments.IDsKey, wanted.Encode(), "")
 	if errors.Is(err, objects.ErrLostRace) {
-		return fmt.Errorf("%w: it has made %s", err, segments.IDsKey)
+		return fmt.Errorf("%w: the other process created file %s", err, segments.IDsKey)
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
 			"generations (published versions) %s and %s cannot be compared: "+
-				"their ids have different kinds or hash keys",
+				"their user ids differ in kind or hash key",
 			earlier.Manifest.Generation, later.Manifest.Generation)
 	}
 	return earlier.RenumberedBy(later.Dictionary)
@@ -190,7 +190,7 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	}
 	if !earlier.Manifest.SameIDs(base.manifest) {
 		return nil, nil, segments.IDsErrorf(
-			"generation (published version) %s and the live generation %s have ids of different kinds or hash keys",
+			"generation (published version) %s and the live generation %s differ in the kind or the hash key of ids",
 			earlier.Manifest.Generation, base.Name)
 	}
 	unified := *base

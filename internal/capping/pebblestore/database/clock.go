@@ -31,8 +31,8 @@ func (g *clockGuard) check(now capping.Instant) error {
 	if now <= latest {
 		return nil
 	}
-	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system's clock: "+
-		"sends recorded with this time would block users for too long: "+
+	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system's clock "+
+		"(sends recorded with this time would block users for too long): "+
 		"correct the clock, or restart the service if the clock is right", now.Time(),
 		capping.Span(g.bound))
 }
@@ -71,13 +71,13 @@ func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {
 	case rest < -bound:
-		return fmt.Errorf("file %s says that the store was last used at %s, but the clock shows %s, which is earlier: "+
-			"sends may have expired too early: correct the clock, or remove the file if the clock is right",
+		return fmt.Errorf("file %s says that the store was last used at %s, but the clock shows %s, which is earlier "+
+			"(sends may have expired too early): correct the clock, or remove the file if the clock is right",
 			file, stamp(last), stamp(d.config.Clock()))
 	case rest > max(bound, longestRest):
 		return fmt.Errorf(
-			"file %s says that the store was last used at %s, but the clock shows %s, which is much later: "+
-				"sends with a wrong time would block users for too long: "+
+			"file %s says that the store was last used at %s, but the clock shows %s, which is much later "+
+				"(sends with a wrong time would block users for too long): "+
 				"correct the clock, or remove the file if the clock is right",
 			file, stamp(last), stamp(d.config.Clock()))
 	}

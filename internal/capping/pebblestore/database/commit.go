@@ -116,8 +116,8 @@ func (d *DB) checkRoom() error {
 	}
 	need := d.DB.Metrics().WAL.PhysicalSize + copyRoom
 	if usage.AvailBytes < need {
-		return fmt.Errorf("only %d MiB are free at %s, but a backup temporarily needs %d MiB: "+
-			"room for a copy of recent records and for the running store",
+		return fmt.Errorf("only %d MiB are free at %s, but a backup temporarily needs %d MiB "+
+			"(for a copy of recent records, and for new records)",
 			usage.AvailBytes>>20, d.config.Path, need>>20)
 	}
 	return nil

@@ -124,11 +124,11 @@ func (d *damage) err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for user, err := range d.users {
-		return fmt.Errorf("the logs of sends of %d users cannot be read, including user %d: %w",
+		return fmt.Errorf("the stored sends of %d users cannot be read, including user %d: %w",
 			len(d.users), user, err)
 	}
 	for _, err := range d.pacers {
-		return fmt.Errorf("%d logs of permits that pacers (rate limiters) granted cannot be read, for example: %w",
+		return fmt.Errorf("%d logs of pacers (rate limiters) cannot be read, for example: %w",
 			len(d.pacers), err)
 	}
 	if why := d.changes.Load(); why != nil {

@@ -87,16 +87,16 @@ func (c Config) checkCreation() error {
 		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: "+
 			"mount its volume or restore its directory; "+
 			"or, to start with an empty store that allows every user again, remove the file "+
-			"and start once with create: true", c.identityFile(), stamp(known.At))
+			"and set 'create' to true for one start", c.identityFile(), stamp(known.At))
 	case known != nil:
 		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: "+
 			"mount its volume or restore its directory; "+
 			"or, to start with an empty store that allows every user again, remove the file",
 			c.identityFile(), stamp(known.At))
 	case c.MustExist:
-		return errors.New("the store does not exist, and the setting create is false: " +
+		return errors.New("the store does not exist, and the setting 'create' is false: " +
 			"check the path and that its volume is mounted; " +
-			"or, to start with an empty store that allows every user again, start once with create: true")
+			"or, to start with an empty store that allows every user again, set 'create' to true for one start")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (d *DB) identify(config Config) error {
 			ends = "before its first mark"
 		}
 		return fmt.Errorf("the store lacks its newest sends: file %s says that the store was last used at %s, "+
-			"but the records end %s: an older copy was restored, or files are lost or damaged: "+
+			"but the records end %s (an older copy was restored, or files are lost or damaged): "+
 			"restore the newest copy, or remove the file to continue without those sends", file, stamp(known.At), ends)
 	}
 	if known != nil {
@@ -158,7 +158,7 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	}
 	if len(mark) != 16 || len(id) == 0 {
 		return own, fmt.Errorf(
-			"identity mark %x (counter that exposes an old copy) must have 16 bytes, "+
+			"identity mark %x (counter that reveals an old copy of the store) must have 16 bytes, "+
 				"and the store id %q must not be empty", mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))

@@ -69,7 +69,7 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	case m.Kind != kind:
 		return nil, fmt.Errorf("%s: kind %q: must be %q", manifestName, m.Kind, kind)
 	case m.Version < 1 || m.Version > version:
-		return nil, fmt.Errorf("%s: version %d is too new: this program reads versions up to %d: "+
+		return nil, fmt.Errorf("%s: version %d is too new for this program, which reads versions up to %d: "+
 			"use the version of capper that wrote the backup (%s), or a later one",
 			manifestName, m.Version, version, m.Program)
 	case (m.IDs == nil) != (m.Version == denseVersion):

@@ -182,7 +182,7 @@ func (d *DB) loadUpgrade() error {
 	}
 	if len(value) < 2 || value[1] != KeyLog {
 		return fmt.Errorf(
-			"stored upgrade record %x must consist of a one-byte format number and the key of a user's log of sends",
+			"stored upgrade record %x must consist of a one-byte format number and the key of a user's stored sends",
 			value)
 	}
 	d.upgrade.Store(&upgrade{int(value[0]), logFormat, value[1:]})

@@ -107,7 +107,8 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		change func([]entry) []entry
 		want   string
 	}{
-		"a later version": {manifest(`"version": 1`, `"version": 3`), "version 3 is too new: this program reads versions up to 2"},
+		"a later version": {manifest(`"version": 1`, `"version": 3`),
+			"version 3 is too new for this program, which reads versions up to 2"},
 		"ids missing": {manifest(`"version": 1`, `"version": 2`), "ids are of the kind dense, which " +
 			"version 2 of the file does not allow"},
 		"another kind": {manifest(kind, "a diary"), `kind "a diary"`},

@@ -100,7 +100,7 @@ func (a Acks) String() string {
 // Validate returns an error if the Acks is neither Healthy nor FixedAcks of a number from 0 to 5.
 func (a Acks) Validate() error {
 	if a < Healthy || a > FixedAcks(5) {
-		return fmt.Errorf("replica_acks: must be the word healthy or a number from 0 to 5, got %d", a.fixed())
+		return fmt.Errorf("replica_acks: must be 'healthy' or a number from 0 to 5, got %d", a.fixed())
 	}
 	return nil
 }

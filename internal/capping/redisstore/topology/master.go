@@ -153,6 +153,6 @@ func (t *Topology) inherits(h *history, told []history) bool {
 }
 
 func rival(h *history) error {
-	return fmt.Errorf("node %s is a master, but lacks the sends that the other master recorded: "+
-		"make the node a replica of the other master, or remove it from addrs and restart capper", h.node.addr)
+	return fmt.Errorf("node %s is a master, but lacks the sends of another master in addrs: "+
+		"make the node a replica of the other master, or remove the node from addrs and restart capper", h.node.addr)
 }

@@ -544,11 +544,12 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 		switch {
 		case p.evicting != "":
 			return nil, fmt.Errorf(
-				"node %s: the setting maxmemory-policy is still %s: first set it to noeviction, also on the replicas",
+				"node %s: the setting 'maxmemory-policy' is still '%s': "+
+					"set it to 'noeviction' on all masters and replicas first",
 				n.addr, p.evicting)
 		case withoutFile:
 			return nil, fmt.Errorf(
-				"node %s: the setting appendonly is still no: first set it to yes, also on the replicas",
+				"node %s: the setting 'appendonly' is still 'no': set it to 'yes' on all masters and replicas first",
 				n.addr)
 		}
 		found[n.addr] = p

@@ -73,8 +73,8 @@ func (r *rights) missing(who string) error {
 	}
 	slices.Sort(r.unknown)
 	return fmt.Errorf(
-		"%s does not know the commands %s: remove rename-command for these commands from the Redis configuration; "+
-			"restrict users by permissions instead; only the command config may be renamed",
+		"%s does not know the commands %s: remove rename-command for these commands from the Redis configuration, "+
+			"and restrict users by permissions instead (only the command 'config' may have another name)",
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 

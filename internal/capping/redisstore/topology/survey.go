@@ -94,7 +94,8 @@ func (n *Node) confusion(ranges []slotRange) error {
 		addr, id := n.resolve(part.members[0].addr), part.members[0].id
 		if other, known := masters[addr]; known && other != id {
 			return fmt.Errorf("node %s reports that several nodes have the address %s: "+
-				"set cluster-preferred-endpoint-type to ip or hostname on them, or give each node its own port",
+				"set 'cluster-preferred-endpoint-type' to 'ip' or 'hostname' on these nodes, "+
+				"or give each node its own port",
 				n.addr, addr)
 		}
 		masters[addr] = id

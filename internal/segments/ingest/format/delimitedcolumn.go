@@ -102,7 +102,7 @@ func otherThan(id int) func(first []string, header bool) (int, error) {
 		}
 		return 0, fmt.Errorf(
 			"the column with segment or set names is unknown: the first row is %q: "+
-				"set --segment-column, or segment_column in a build file",
+				"set --segment-column, or the key 'segment_column' in a build file",
 			Clip([]byte(strings.Join(first, ","))))
 	}
 }

@@ -67,7 +67,7 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	}
 	if d.delimiter == d.quote || d.delimiter == d.escape {
 		return d, fmt.Errorf(
-			"the delimiter %q must differ from the quote and the escape character: set another character, or none",
+			"the delimiter %q must differ from the quote and the escape character",
 			d.delimiter)
 	}
 	return d, nil

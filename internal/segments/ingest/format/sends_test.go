@@ -134,8 +134,8 @@ func TestTimesThatAreAhead(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
-		"2: at: 2026-11-20T12:00:00.001Z is in the future: the time is now 2026-11-20T12:00:00Z: " +
-			"capper identifies a send without a message id by its time",
+		"2: at: 2026-11-20T12:00:00.001Z is in the future: the time is now 2026-11-20T12:00:00Z, " +
+			"and capper identifies a send without a message id by its time",
 		"5: at: 2026-11-20T12:00:01.001Z is in the future: the time is now 2026-11-20T12:00:00Z"}, bad)
 }
 
@@ -424,5 +424,5 @@ func TestNamespacesThatNoColumnNames(t *testing.T) {
 	require.Empty(t, bad)
 	require.Equal(t, []string{"", growth}, []string{rows[0].Namespace, rows[1].Namespace})
 	_, _, err = read(t, "x.ndjson", some, format.SendOptions{Namespace: &growth})
-	require.ErrorContains(t, err, "line 1 must have a namespace like other lines")
+	require.ErrorContains(t, err, "line 1 lacks the field namespace, which other lines have")
 }

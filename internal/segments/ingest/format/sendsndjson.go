@@ -54,7 +54,7 @@ func (r *sendReader) readNDJSON() (err error) {
 // column that was requested by name, the method missing also returns an error, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
-		return fmt.Errorf("line %d must have a %s like other lines: the namespace of the send is unknown",
+		return fmt.Errorf("line %d lacks the field %s, which other lines have: the namespace of the send is unknown",
 			r.lacking, r.names[columnNamespace])
 	}
 	for i, asked := range r.asked {
