@@ -90,8 +90,7 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 }
 
 // errDecidedByTwo reports that the API calls of one preview used two generations (published versions) of the segments,
-// or two configurations. A preview adds up the results of its API calls, so results from two generations or two
-// configurations would be meaningless.
+// or two configurations. The sum of results from different generations or configurations would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
@@ -121,8 +120,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 }
 
 // The method "preview" makes an API call for each part of an audience, and stores the sum of the previews in the
-// argument "into". The method also stores the generation (published version) and the configuration version that the
-// service used.
+// argument "into". The method "preview" also stores there the generation (published version) and the configuration
+// version that the service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil

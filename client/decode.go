@@ -10,10 +10,10 @@ import (
 	"capper/client/api"
 )
 
-// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode these lists as
-// Redis takes to decide about the users. The file decode.go therefore contains a faster decoder for lists of users. The
-// faster decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members
-// and all other forms of lists, and reports the faults of invalid responses.
+// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode the lists of
+// users as Redis takes to decide about the users. The file decode.go therefore contains a faster decoder for lists of
+// users. The faster decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all
+// other members and all other forms of lists, and reports the faults of invalid responses.
 
 // The function "decode" decodes a response body. If the type of the decoded value has a decoder of its own, decode()
 // skips the syntax check of encoding/json.

@@ -43,10 +43,10 @@
 // allowed.
 //
 // The service evaluates the expression of an Audience, so the client need not download the users and send them back to
-// the service. The client requests all parts of an audience from one generation of the segments. Because all parts come
-// from one generation, the parts stay the same if a new generation is published in the meantime. The decisions about
-// the users of each part of an audience use the current segments generation. If FilterAll ends early for an audience,
-// it returns an *AudienceError. To continue an interrupted call of FilterAll, the caller passes
+// the service. The client requests all parts of an audience from one generation of the segments (published version).
+// Because all parts come from one generation, the parts stay the same if a new generation is published in the meantime.
+// The decisions about the users of each part of an audience use the current segments generation. If FilterAll ends
+// early for an audience, it returns an *AudienceError. To continue an interrupted call of FilterAll, the caller passes
 // AudienceError.Generation to a new call. If the service no longer has the generation (CodeGone), the caller repeats
 // FilterAll without a generation. If both calls contain the same send, the limits count the send only once. If some
 // users of an audience are unavailable, the client repeats the call with their ids or with a bitmap. Campaign engines
@@ -73,9 +73,9 @@
 // the time PacerConfig.Ahead. A Pacer makes only one request for permits at a time. A caller uses a permit at its slot
 // (start time) or later. The wait for the slot counts from the arrival of the response. The Pacer discards an unused
 // permit one second after its slot (start time). If the shortest window of the pacer's limits is below one second, the
-// Pacer discards the permit after this window. The method Close gives unused permits back, so that other senders can
-// use them. Permits whose slots are more than 6 s in the future have a lease, which the Pacer extends. If the sender
-// dies, the lease ends, and the service takes the permits of the lease back.
+// Pacer discards an unused permit after this window. The method Close gives unused permits back, so that other senders
+// can use them. Permits whose slots are more than 6 s in the future have a lease, which the Pacer extends. If the
+// sender dies, the lease ends, and the service takes the permits of the lease back.
 //
 // A pacer limits the slots (start times) of sends, not their arrival at a message provider. For example, if the network
 // delay to the provider becomes 10 ms shorter, two sends can arrive 10 ms closer together than their slots.

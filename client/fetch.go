@@ -81,10 +81,10 @@ func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
 // The method batch returns the number of permits to request: the number that callers will probably use within the
-// horizon (the planned period). The method computes the number of permits from the permits that were used since the
-// last request. A batch of permits has at most twice as many permits as the last request for permits. If a limit of the
-// pacer is nearly reached, a batch has at most the permits that the limit allows within the horizon. Other senders get
-// the permits that a smaller batch leaves out.
+// horizon (the planned period). The method batch computes the number of permits from the permits that were used since
+// the last request. The result is at most twice the number of permits in the last request. If a limit of the pacer is
+// nearly reached, the result is at most the number of permits that the limit allows within the horizon. Other senders
+// get the permits that a smaller batch leaves out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -177,8 +177,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, since: now}
 }
 
-// placeAhead is a time: for callers without a maximum wait, requests accept slots (start times) at least this far in
-// the future.
+// If callers have no maximum wait, a request accepts every slot (start time) that is at most placeAhead in the future.
 const placeAhead = time.Second
 
 // The method "longest" returns the longest wait for a slot (start time) that a request for permits accepts.
@@ -212,7 +211,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 }
 
 // The method "arrive" adds the permits of a response to the unused permits of the Pacer. If the service refused some
-// permits, the method sets the time of the next request, or the error for waiting callers.
+// permits, the method "arrive" sets the time of the next request, or the error for waiting callers.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -277,15 +276,16 @@ type timely struct {
 // The method "trip" returns the round trip time of the response.
 func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 
-// The constant "promptly" is a limit for round trip times. A response with a shorter round trip is in time, unless a
-// limit has a very short window.
+// If the round trip of a request took at most the time "promptly", the Pacer uses the permits in the response. If a
+// limit has a very short window, the permitted round trip is shorter.
 const promptly = 100 * time.Millisecond
 
-// The method "bound" computes the maximum age of the permits of a response. A response with permits is in time if it
-// arrives within 100 ms after the request. If the Pacer used permits of a late response, its sends could coincide with
-// sends of other callers that have later slots (start times). Over a slow network, a response may also take up to four
-// times as long as the quickest of the last round trips. Without the exception for slow networks, every response over a
-// slow network would be too late, and the Pacer could not use the permits.
+// The method "bound" computes the maximum age of the permits of a response, and the maximum round trip time of the
+// response. A response with permits is in time if it arrives within 100 ms after the request. If the Pacer used permits
+// of a late response, its sends could coincide with sends of other senders, who have later slots (start times). Over a
+// slow network, a response may also take up to four times as long as the quickest of the last round trips. Without the
+// exception for slow networks, every response over a slow network would be too late, and the Pacer could not use the
+// permits.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
@@ -315,8 +315,8 @@ func (p *Pacer) judge(answer *timely) error {
 }
 
 // The method "call" sends a request for permits to the service. If the error may be temporary and a caller waits, the
-// method repeats the request. The method also repeats the request after a late response, because the next response says
-// which slots are still in the future.
+// method "call" repeats the request. The method "call" also repeats the request after a late response, because the next
+// response says which slots (start times) are still in the future.
 func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	for attempt := 1; ; attempt++ {
 		answer := &timely{sent: time.Now()}
@@ -352,7 +352,7 @@ func (p *Pacer) recovered(err error) {
 
 // The method "attempt" sends one request for permits to the service, without retries. A repeated request has a lease
 // (time limit for unused permits) from the start. Without the lease, the service would keep the permits for the sender
-// until their slots, even if the sender dies.
+// until their slots (start times), even if the sender dies.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
 	leased := request.repeated && time.Duration(request.MaxWait) > leaseFor && p.leases()
 	request.repeated = true

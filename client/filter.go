@@ -31,14 +31,14 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The fields of the
-// FilterResult that are filled depend on the way in which the request names its users. If the request has the field
-// Users, the fields Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs,
-// or an Audience of text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a
-// Bitmap, or an Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of
-// UUIDs or uint64 ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed,
-// the bitmaps of the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field
-// Packed of the request, the bitmaps hold the position of its first occurrence.
+// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The way in which the
+// request names its users determines which fields of the FilterResult are filled. If the request has the field Users,
+// the fields Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs, or an
+// Audience of text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a Bitmap,
+// or an Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of UUIDs or
+// uint64 ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed, the
+// bitmaps of the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field Packed
+// of the request, the bitmaps hold the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -111,7 +111,7 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 }
 
 // The method "rest" returns a request for the users who are unavailable in the result. If the request has the field
-// Packed, rest also returns the positions of these users in r.Packed.
+// Packed, the method "rest" also returns the positions of the unavailable users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
@@ -238,7 +238,7 @@ func (r *FilterRequest) wire() *api.FilterRequest {
 	return w
 }
 
-// resultOf returns a FilterResult with those fields that filter responses have for every kind of ids.
+// resultOf returns a FilterResult that has only the fields that do not depend on the kind of ids, such as the summary.
 func resultOf[W any](summary api.Summary, generation, config string, taken *api.AudienceTaken, waves []W,
 	of func(*W) Wave) *FilterResult {
 	r := &FilterResult{Audience: taken, Summary: summary, Generation: generation, ConfigVersion: config}

@@ -28,8 +28,8 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 }
 
 // The method "due" returns the time of the next call that begins or extends the lease (time limit for unused permits).
-// If the lease needs no call, due returns false. The argument "last" of the method "due" is the last slot (start time)
-// of the permits that the request got.
+// If the lease needs no call, the method "due" returns false. The argument "last" of the method "due" is the last slot
+// (start time) of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -40,8 +40,8 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	return l.next, last.After(l.ends)
 }
 
-// The method "called" updates the lease after an API call that began or extended it, or failed to. The duration of a
-// lease counts from the first API call that may have begun the lease.
+// The method "called" updates the lease after a successful or failed API call to begin or extend the lease. The
+// duration of a lease counts from the first API call that may have begun the lease.
 func (l *leasing) called(sent, now time.Time, err error) {
 	var refused *Error
 	switch {

@@ -46,8 +46,8 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 }
 
 // The method Messages returns one page of the list of messages, with the counts of each message. For each page, the
-// service reads a limited number of messages. A page may therefore contain few or no messages, although the field Next
-// is filled.
+// service reads a limited number of messages. A page may therefore contain few or no messages, even if another page
+// follows (field Next).
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }
@@ -165,8 +165,8 @@ func (c *Client) ReleaseMessage(
 	}
 }
 
-// addReleased returns the sum of the released sends in two responses. From the later response, addReleased takes the
-// fields Unavailable, Missing and AtLeast.
+// addReleased returns the sum of the released sends in two responses. The fields Unavailable, Missing and AtLeast of
+// the sum come from the later response.
 func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer

@@ -132,9 +132,9 @@ func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 // error of WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an
 // outage until ctx ends, and never takes permits twice. WaitN also repeats a call with a late response, because the
 // next response shows the slots (start times of sends) that are still in the future. A response is late if its round
-// trip took more than 100 ms, and also more than four times the quickest of the last round trips. The Pacer drops a
-// permit that no caller has used one second after its slot. If the shortest window of the pacer's limits is below one
-// second, the Pacer drops an unused permit after this window.
+// trip took more than 100 ms, and more than four times the quickest of the last round trips. The Pacer drops a permit
+// that no caller has used one second after its slot. If the shortest window of the pacer's limits is below one second,
+// the Pacer drops an unused permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err

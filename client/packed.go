@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// The type Packed holds user ids as bytes without separators. The type Packed ids take a third of the space of ids as
+// The type Packed holds user ids as bytes without separators. Packed ids take about a third of the space of ids as
 // strings. In packed form, a UUID takes 16 bytes and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have
 // no packed form.
 type Packed struct {
@@ -89,8 +89,8 @@ const (
 
 // formOf returns the form in which a response names users. If the JSON response has a key that is the argument "name"
 // followed by "_packed", the response names users by packed ids. If the JSON response has the key in the argument
-// "list", the response names users by strings. A response with neither key names users by bitmaps. To find the keys,
-// formOf looks only at the outermost JSON object.
+// "list", the response names users by strings. If the response has no key for packed ids or strings, it names users by
+// bitmaps. To find the keys, formOf looks only at the outermost JSON object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {

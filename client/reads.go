@@ -26,8 +26,8 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 }
 
 // EraseWithSets deletes the recorded sends of a user, and all changes of sets that API calls made for the user. After
-// EraseWithSets, only the builds determine whether the user is in a set, so a person who opted out since the last build
-// may receive messages.
+// EraseWithSets, only the builds determine whether the user is in a set. A person who opted out since the last build
+// may therefore receive messages.
 func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user)+"?sets=true", nil, nil); err != nil {
 		return fmt.Errorf("erase user %d with sets: %w", user, err)
@@ -59,7 +59,8 @@ func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 // idPath returns the URL path of a user.
 func idPath(id string) string { return "/v1/users/" + pathEscape(id) }
 
-// pathEscape escapes a name in a URL path. Without the escape, the names "." and ".." would be steps in the path.
+// pathEscape escapes a name in a URL path. pathEscape also escapes the dots of the names "." and "..", which would
+// otherwise be steps in the path.
 func pathEscape(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")

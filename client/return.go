@@ -81,9 +81,9 @@ func (p *Pacer) ended() {
 	}
 }
 
-// The method "leftover" removes all unused permits from the Pacer. The result of the method "leftover" contains the
-// number of permits of each request that may have permits with future slots (start times). The result also contains
-// each request without a response, because the service may have granted its permits.
+// The method "leftover" removes all unused permits from the Pacer. For each request that has a permit with a future
+// slot (start time), "leftover" returns the number of its unused permits. The result also contains a request that has
+// no response yet, because the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,7 +45,7 @@ type LookupRequest struct {
 }
 
 // LookupResult holds the segment and the sets of users. A LookupResult has either Users, IDs, the maps of bitmaps, or
-// the maps of packed ids, depending on the way in which the request names users.
+// the maps of packed ids. The way in which the request names users determines which of them.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once

@@ -122,7 +122,7 @@ type changeOfIDs struct {
 
 // bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If the
 // change fits into one API call, the service detects a user who is both added and removed. If the change needs several
-// API calls, the client itself must detect a user who is both added and removed, by comparing the texts of the ids.
+// API calls, the client itself detects a user who is both added and removed, by the text of the id.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -173,8 +173,8 @@ func inBoth(list, other []string) (text string, both bool) {
 	return "", false
 }
 
-// bodiesOf returns one or several request bodies for a change of a set. Each of several bodies either adds users or
-// removes users.
+// bodiesOf returns one or several request bodies for a change of a set. If bodiesOf returns several bodies, each body
+// either only adds users or only removes users.
 func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies []any) {
 	if len(add)+len(remove) <= api.MaxSetUsers {
 		return []any{body(add, remove)}

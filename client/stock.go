@@ -51,9 +51,9 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 
 // The method "add" puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit
 // counts from the arrival of the response, and the age of a permit counts from the start of the client's attempt. In
-// the response to a repeated call, a permit whose slot has passed has a wait of 0. A permit whose slot has passed may
-// be old: the service may have granted the permit at the first attempt of the call. If the slot (start time) of a
-// permit has passed, the Pacer may use the permit until the time "inTime" after the first attempt of the call.
+// the response to a repeated call, a permit whose slot (start time) has passed has a wait of 0. A permit whose slot
+// (start time) has passed may be old: the service may have granted the permit at the first attempt of the call. The
+// Pacer may use a permit with a wait of 0 until the duration "inTime" has passed since the first attempt of the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -122,8 +122,8 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	}
 }
 
-// The type "taken" describes permits that the Pacer took together from the stock (the Pacer's unused permits): the
-// number, the latest slot and the time for use.
+// The type "taken" describes permits that the Pacer took together from the stock (the Pacer's unused permits): their
+// number, their latest slot, and how long they may be used.
 type taken struct {
 	permits int
 	latest  time.Time     // latest slot
@@ -152,8 +152,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// The method "ahead" removes all unused permits from the Pacer. For each request with at least one slot (start time)
-// after the argument "now", ahead() returns the number of all permits.
+// The method "ahead" removes all unused permits from the Pacer. For each request that has a permit with a slot (start
+// time) after the time now, ahead() returns the number of its unused permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -199,8 +199,8 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// The method "next" returns the slot of the next unused permit. The method "next" must not be called for an empty
-// stock.
+// The method "next" returns the slot (start time) of the next unused permit. The method "next" must not be called for
+// an empty stock.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
 // The method "last" returns the slot (start time) of the last unused permit, or the zero time if there is none.

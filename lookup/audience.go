@@ -17,9 +17,9 @@ type Audience struct {
 }
 
 // The method Audience parses an expression and returns the audience of the users that the expression selects. An
-// expression combines names of segments and sets with "&" (in both), "|" (in either), "-" (in the first but not in the
-// second) and parentheses. A "-" must follow a blank. An example of an expression is "active - vip - country/my". The
-// page docs/audiences.md describes the language of audience expressions. The error of Audience is an *ExpressionError.
+// expression combines names of segments and sets with "&" (in both), "|" (in either), "-" (in the first only) and
+// parentheses. A "-" must follow a blank. An example of an expression is "active - vip - country/my". The page
+// docs/audiences.md describes the language of audience expressions. The error of Audience is an *ExpressionError.
 func (g *Generation) Audience(expression string) (*Audience, error) {
 	e, err := audience.Parse(expression)
 	if err == nil {

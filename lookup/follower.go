@@ -19,7 +19,7 @@ import (
 var ErrNothingPublished = errors.New("no segments have been published at this location")
 
 // A Follower keeps the live generation (published version in use) of a source in memory. Until Close, the Follower
-// replaces this generation by newer ones. A Follower is safe for concurrent use.
+// replaces its generation by newer ones. A Follower is safe for concurrent use.
 type Follower struct {
 	refresher *segments.Refresher
 	engine    *audience.Engine
@@ -77,7 +77,7 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 }
 
 // guardedBy returns, for each required set, the percentage of users who may leave the set from one generation to the
-// next. If a set loses a higher percentage, the Follower rejects the new generation.
+// next. The Follower rejects a new generation in which a required set has lost more than its percentage of users.
 func guardedBy(cfg *Config) (segments.Guarded, error) {
 	g := segments.Guarded{MayLose: map[string]float64{}}
 	for _, name := range cfg.Require {
@@ -95,8 +95,8 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	return g, nil
 }
 
-// The method "load" loads a generation (published version). If this generation lacks a name in Config.Require, the
-// method "load" returns an error.
+// The method "load" loads a generation (published version), and returns an error if the generation lacks a name in
+// Config.Require.
 func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	err := f.refresher.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {

@@ -110,7 +110,7 @@ type Set struct {
 func (s Set) Name() string { return s.name }
 
 // The method Users returns the number of users in the published bitmap of the set or segment. If the Set is a segment,
-// this number includes users who belong to an earlier segment.
+// the result of Users includes users who belong to an earlier segment.
 func (s Set) Users() uint64 { return s.users }
 
 // The method Contains reports whether the user is in the set or segment. If the bitmaps of several segments contain a

@@ -9,8 +9,8 @@ type Activity struct {
 	Hours []ActivityHour `json:"hours"` // in order, only hours with calls
 }
 
-// ActivityHour counts the results of the filter calls in one hour that recorded sends (no previews). If a user was in
-// two filter calls of an hour, ActivityHour counts the user twice.
+// ActivityHour counts the results of the filter calls in one hour, without previews (filter calls that record no
+// sends). If a user was in two filter calls of an hour, ActivityHour counts the user twice.
 type ActivityHour struct {
 	At          time.Time        `json:"at"` // begin of the hour, in UTC
 	Calls       int64            `json:"calls"`

@@ -114,7 +114,7 @@ type Forecast struct {
 	Used []LimitUse `json:"used,omitempty"`
 }
 
-// LimitUse groups the users of a segment by the number of sends that one limit counts now for each user.
+// For one limit, LimitUse groups the users of a segment by the number of their sends that count towards the limit now.
 type LimitUse struct {
 	Segment string    `json:"segment"` // NoSegment for users without a segment
 	Limit   string    `json:"limit"`
@@ -122,8 +122,8 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep holds the number of users who have at least Sends sends in the limit's window, but fewer than the next
-// UseStep requires.
+// UseStep counts the users who have at least Sends sends in the window of the limit. Users who have enough sends for
+// the next UseStep count only there.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

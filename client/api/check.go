@@ -24,8 +24,8 @@ type SendsCheck struct {
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
-// MissingSends lists users for whom the store has no recorded send of the message. The store keeps the logs of all
-// users in a MissingSends in the same partition.
+// MissingSends lists users for whom the store has no recorded send of the message. The logs of all users in one
+// MissingSends are in the same partition of the store.
 type MissingSends struct {
 	Partition *int     `json:"partition,omitempty"` // for Redis only
 	Node      string   `json:"node,omitempty"`      // for Redis only: the server of the partition

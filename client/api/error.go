@@ -36,7 +36,7 @@ func Codes() []Code {
 	}
 }
 
-// The method Status returns the HTTP status of an error response with this code. The method Status holds the program's
+// The method Status returns the HTTP status of an error response with the Code. The method Status holds the program's
 // only table that maps error codes to HTTP statuses. An unknown code has the status 500.
 func (c Code) Status() int {
 	switch c {

@@ -104,8 +104,8 @@ type Denial struct {
 }
 
 // LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny sends to users. If a rule
-// other than a limit denied a send, the field Limit of the Denial is "suppressed", "holdout" or "quiet". The counts of
-// denied users use the same names as the field Limit.
+// other than a limit denied a send, the field Limit of the Denial is "suppressed", "holdout" or "quiet". The maps that
+// count denied users by limit have the values of the field Limit as keys.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing
@@ -237,8 +237,8 @@ func (s *Summary) Add(batch *Summary) {
 	}
 }
 
-// addCounts adds the counts in the map "more" to the map "sum", name by name. If the map "more" is empty, a nil map
-// "sum" stays nil.
+// addCounts adds the counts in the map "more" to the map "sum", name by name. If the map "sum" is nil, addCounts
+// creates it only for at least one count.
 func addCounts(sum *map[string]int, more map[string]int) {
 	for name, users := range more {
 		if *sum == nil {

@@ -11,7 +11,7 @@ type Messages struct {
 }
 
 // Message holds the counts of a message on one channel. The fields Allowed and Released count the recorded sends; these
-// counts are exact unless the field AtLeast is true. All other fields of a Message count results of filter calls, so a
+// counts are exact unless the field AtLeast is true. All other counts, such as Denied, count results of filter calls: a
 // user who was in two filter calls about the message counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`

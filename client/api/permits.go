@@ -60,8 +60,8 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
-// UsableFor returns the time for which a permit may be used, counted from its slot (start time). A permit may be used
-// for a second, or for the shortest window in the response if this window is shorter. The client must drop a permit
+// UsableFor returns the time for which a permit may be used, counted from its slot (start time). The result is one
+// second, or the shortest window of a pacer in the response if that window is shorter. The client must drop a permit
 // that is older than UsableFor, because other senders may have received permits in the meantime.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
@@ -73,10 +73,10 @@ func (p *Permits) UsableFor() time.Duration {
 	return usable
 }
 
-// The type Slot is a series of permits at equal intervals. A sender may use the first permit of a Slot after WaitMS,
-// and each further permit EveryMS after the previous one. The wait for a permit counts from the moment when the client
-// reads the response, so that no send starts too early. The age of a permit begins at the moment when the client sent
-// the call.
+// The type Slot is a series of permits at equal intervals. A sender may use the first permit of a Slot after WaitMS
+// milliseconds, and each further permit EveryMS milliseconds after the previous one. The wait for a permit counts from
+// the moment when the client reads the response, so that no send starts too early. The age of a permit begins at the
+// moment when the client sent the call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all permits have the same slot
@@ -94,8 +94,8 @@ type LimitedBy struct {
 	TooEarly bool `json:"too_early,omitempty"`
 }
 
-// LimitRate, LimitQueue and LimitShare are special values of the field LimitedBy.Limit. Every other value of
-// LimitedBy.Limit is the window of the limit that delays the next permit.
+// LimitRate, LimitQueue and LimitShare are special values of the field LimitedBy.Limit. If LimitedBy.Limit is none of
+// "rate", "queue" and "share", it is the window of the limit that delays the next permit.
 const (
 	LimitRate  = "rate"
 	LimitQueue = "queue"

@@ -95,7 +95,7 @@ type PressureUsers struct {
 }
 
 // PressureCampaign is a message on a channel, with the number of the message's sends by week. If the API key has a
-// namespace, one row without a message id counts all campaigns of another namespace together.
+// namespace, all campaigns of another namespace on a channel share one PressureCampaign without a message id.
 type PressureCampaign struct {
 	PressureMessage
 	Messages []int64 `json:"messages"` // without released ones

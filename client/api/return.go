@@ -21,8 +21,8 @@ type PermitsReturned struct {
 }
 
 // PacerReturned is the number of slots (start times of sends) of one pacer that are free again after a client gave
-// permits back. If the pacer was reset after the grant, or if its log cannot remove some slots, fewer slots are free
-// than permits were returned. A slot that the pacer's log cannot remove stays in use until its time has passed.
+// permits back. If the pacer was reset after the grant, fewer slots become free than permits were returned. A slot that
+// the pacer cannot remove from its log stays in use until its start time has passed.
 type PacerReturned struct {
 	Name     string `json:"name"`
 	Returned int    `json:"returned"`

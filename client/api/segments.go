@@ -45,7 +45,7 @@ type LookupIDs struct {
 	Users      []UserLookup `json:"users"`
 }
 
-// UserLookup holds the segment of a user, and those of the requested sets that contain the user.
+// UserLookup holds the segment of a user, and the requested sets that contain the user.
 type UserLookup struct {
 	UserID  uint32   `json:"user_id"`
 	Segment string   `json:"segment"` // NoSegment for users without a segment

@@ -162,7 +162,7 @@ const (
 	ChangeRemoved = "removed"
 )
 
-// LiveMembership is a change by an API call that determines, instead of the build, whether a user is in a set.
+// LiveMembership is a change by an API call that overrides, for one user, the published build of a set.
 type LiveMembership struct {
 	Set    string    `json:"set"`
 	Change string    `json:"change"` // ChangeAdded or ChangeRemoved

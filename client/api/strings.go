@@ -81,7 +81,8 @@ type UserLookupOfID struct {
 	Sets    []string `json:"sets"`
 }
 
-// ExplanationOfID has the fields of Explanation, with the id as a string, for a deployment whose ids are not dense.
+// ExplanationOfID has the fields of Explanation, with the id as a string, for a deployment whose ids are not dense
+// 32-bit numbers.
 type ExplanationOfID struct {
 	UserID string `json:"user_id"`
 	Explanation
@@ -133,9 +134,9 @@ type DecisionsOfID struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense. If
-// the generation (published version) in use lacks an id, the list has "image:" and 16 hexadecimal digits instead: the
-// id's image (64-bit hash). No user is in two lists of a DecidedIDs.
+// DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense
+// 32-bit numbers. If the generation (published version) in use lacks an id, the list has "image:" and 16 hexadecimal
+// digits instead: the id's image (64-bit hash). No user is in two lists of a DecidedIDs.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

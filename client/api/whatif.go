@@ -107,7 +107,7 @@ type WhatIfUsers struct {
 	By        []WhatIfStep `json:"by"`        // by the difference, ascending, without the difference 0
 }
 
-// WhatIfStep is the number of users for whom the number of sends differs by More.
+// WhatIfStep counts the users who have More additional sends under the changed limits.
 type WhatIfStep struct {
 	More  int   `json:"more"` // below 0: fewer
 	Users int64 `json:"users"`

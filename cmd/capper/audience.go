@@ -44,9 +44,9 @@ func (a *audience) check() error {
 	return err
 }
 
-// The method "parts" divides the users of the audience expression into parts, one part for each API call. All these API
-// calls use the same generation (published version of the segments). The method "parts" stores the name of this
-// generation, so that a later run of the command can select the same users.
+// The method "parts" divides the users of the audience expression into parts, one part for each API call. The API calls
+// for all parts use the same generation (published version of the segments). The method "parts" stores the generation's
+// name, so that a later run of the command can select the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 	return users, err
 }
 
-// ofFile is the error text for flags about the format of a file, if the command line names no file of user ids.
+// ofFile is the error text for a command line with flags about the format of a file, but without a file of user ids.
 const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-newline require a file of user ids"
 
 // idFile holds the command-line flags for reading a file of user ids.
@@ -168,7 +168,7 @@ func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 }
 
 // The function "unread" adds text to an error that occurred while the command read an audience file. If the content of
-// the file is invalid, the function also adds the exit status for bad input.
+// the file is invalid, the function "unread" also adds the exit status for bad input.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

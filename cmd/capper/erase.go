@@ -109,7 +109,7 @@ func (c *eraseCommand) question(users []target) string {
 
 // The method "erase" erases the recorded sends of the users, one user after another. If the store is unavailable for a
 // user, the method "erase" continues with the next user. After any other error, the method "erase" stops, because all
-// further calls would return this error, too.
+// further calls would fail in the same way.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range users {

@@ -156,9 +156,9 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// The method "decide" makes filter calls about the whole audience. Until the time limit, the method retries unavailable
-// users (without a decision). If the service becomes unavailable after the first response, the method repeats the calls
-// for the remaining users.
+// The method "decide" makes filter calls about the whole audience. Until the time limit, the method "decide" retries
+// unavailable users (without a decision). If the service becomes unavailable after the first response, the method
+// "decide" repeats the calls for the remaining users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)

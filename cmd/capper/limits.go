@@ -131,8 +131,8 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// The function "listed" joins names with commas. For an empty list, the function returns "all", because an empty list
-// means no restriction.
+// The function "listed" joins names with commas. For an empty list, the function "listed" returns "all", because an
+// empty list means no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "all"

@@ -62,7 +62,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // The method "release" runs the function "calls", which makes the release calls and passes each response to "add". The
-// method shows the progress of the calls, and prints the sum of the responses.
+// method "release" shows the progress of the calls, and prints the sum of the responses.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)

@@ -97,8 +97,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// The method "existing" returns the first argument that is the name of an existing file, or "". Without this check, the
-// command would treat the file names from a shell pattern such as lists/*.txt as text ids of users.
+// The method "existing" returns the first argument that is the name of an existing file, or "". The command rejects
+// such an argument: file names from a shell pattern such as lists/*.txt must not become text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
@@ -111,8 +111,8 @@ func (c *setChange) existing() string {
 // The constant stdin is the file name that means standard input.
 const stdin = "-"
 
-// The method "given" parses the command-line arguments as user ids. If an argument is not a user id, the method returns
-// an error.
+// The method "given" parses the command-line arguments as user ids. If an argument is not a user id, the method "given"
+// returns an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])
@@ -162,8 +162,8 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// The method "change" makes the API call that changes the set, and prints the result. The function "of" returns the
-// request to add or remove the users.
+// The method "change" makes the API call that changes the set, and prints the result. The argument "of" is a function
+// that returns the request to add or remove the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)
 	if err != nil {

@@ -55,7 +55,7 @@ func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // The method "nothing" reports that no Redis server has lost sends. If the store does not work for another reason, such
-// as missing records of the whole store, the method "nothing" returns this reason as an error.
+// as missing records of the whole store, "nothing" returns an error with the reason.
 func (c *acceptCommand) nothing(ctx context.Context, api *client.Client, on *terminal.Streams) error {
 	status, err := api.Status(ctx)
 	if err != nil {

@@ -58,7 +58,7 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 }
 
 // The type "grouped" collects the names of sets that share a text, such as an as-of time, so that a report prints each
-// text once. The groups are in the order in which the texts were added.
+// text once. The field "texts" has the texts in the order in which they were added.
 type grouped struct {
 	texts []string
 	names map[string][]string
@@ -74,7 +74,7 @@ func (g *grouped) add(text, name string) {
 	g.names[text] = append(g.names[text], name)
 }
 
-// The method "print" prints one line for each text with the names of its sets, and at most shownSets such lines.
+// The method "print" prints each text on a line with the names of its sets, for at most shownSets texts.
 func (g *grouped) print(w io.Writer) (err error) {
 	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
 		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))

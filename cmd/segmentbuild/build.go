@@ -111,8 +111,8 @@ func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*
 	return is.Scheme, nil
 }
 
-// The type overLive is the result of a build of all segments and sets. A publication publishes this result in place of
-// the live generation (published version in use).
+// The type overLive is the result of a build of all segments and sets, which will replace the live generation
+// (published version in use).
 type overLive struct{ result *ingest.Result }
 
 func (o *overLive) read(ctx context.Context, session *publish.Session,
@@ -131,8 +131,8 @@ func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publi
 	return p, nil
 }
 
-// mayRepeat reports whether other processes have published only amends since the comparison. An amend is a publish that
-// changes some sets and no segments.
+// mayRepeat reports whether other processes have published only amends since the build was compared with the live
+// generation. An amend is a publish that changes some sets and no segments.
 func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
 	return now.AmendedSince(ctx, at, before)
 }

@@ -25,7 +25,7 @@ type gcReport struct {
 }
 
 // The method Run lists the objects at a location that are no longer needed: old generations, and bitmaps and
-// dictionaries that no generation uses. With the flag --delete, Run also removes these objects.
+// dictionaries that no generation uses. With the flag --delete, Run also removes the objects that are no longer needed.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
 		return terminal.Misuse(fmt.Errorf("--keep %d must be at least 1", c.Keep))

@@ -133,8 +133,8 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	return namedManifest(ctx, location, name)
 }
 
-// namedManifest reads the manifest of the named generation (published version). If an existing location lacks this
-// generation, the error has the exit status for wrong usage.
+// namedManifest reads the manifest of the named generation (published version). If the location exists but lacks the
+// named generation, the error has the exit status for wrong usage.
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {

@@ -25,7 +25,7 @@ type at struct {
 	Place place  `embed:""`
 }
 
-// wrongPlace is the hint below the error that a location does not exist or has no generations.
+// wrongPlace is the hint below the error that a location does not exist or has no generations (published versions).
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -50,7 +50,8 @@ func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Conte
 }
 
 // mustBeThere returns an error if a location does not exist. A directory must exist, and a bucket or prefix in S3 must
-// contain at least one object. For an existing location without generations, mustBeThere returns nil.
+// contain at least one object. For an existing location without generations (published versions), mustBeThere returns
+// nil.
 func mustBeThere(ctx context.Context, location objects.Location) error {
 	missing := fmt.Errorf("%s: %w", location.Name(), objects.ErrNotFound)
 	if !objects.IsURL(location.Name()) {
@@ -163,8 +164,8 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// notLive returns a text with the name of the last complete build's generation, if services no longer use this
-// generation.
+// notLive returns a text with the name of the last complete build's generation (published version), if services no
+// longer use this generation.
 func notLive(l *publish.Listing) string {
 	if l.Live {
 		return ""

@@ -47,7 +47,7 @@ func (a *approval) accept(plan *ingest.Plan) error {
 }
 
 // forcedBy returns the operator's reason for --force. The manifest (list of the published segments and sets) contains
-// this reason, even if the guard (the check against the live generation) has refused nothing.
+// the operator's reason even if the guard (the check against the live generation) has refused nothing.
 func (a *approval) forcedBy() string {
 	if !a.Force {
 		return ""
@@ -163,8 +163,8 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// The method "guard" checks whether the changes of a proposed generation stay within the limits. If the limits forbid a
-// change without an approval, or if reading the location fails, the method guard returns an error.
+// The method "guard" checks whether the changes of a proposed generation (published version) stay within the limits. If
+// the limits forbid a change without an approval, or if reading the location fails, the method guard returns an error.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report
 	report.Before = proposal.Base.Name
@@ -187,9 +187,9 @@ func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*p
 	return found, refused(found)
 }
 
-// publishSets publishes the new users of sets that only grow, and nothing else. A publication calls publishSets after
-// the guard (the check against the live generation) or a hold has stopped a publish. publishSets returns the reason for
-// the stop.
+// publishSets publishes the new users of sets that only grow, and nothing else. A publication calls publishSets if the
+// guard (the check against the live generation) or a hold on publishing forbids the publish of the whole build.
+// publishSets returns the reason why the rest was not published.
 func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
 	found *publish.Findings, why error) error {
 	report := p.report

@@ -391,8 +391,8 @@ func noneNote(n *publish.NoSegment) string {
 	return fmt.Sprintf("%d have no segment and get the default limits", n.Fall)
 }
 
-// printSetChanges prints a table of the changed sets, and the number of unchanged sets. If neither generation has sets,
-// printSetChanges prints nothing.
+// printSetChanges prints a table of the changed sets, and the number of unchanged sets. If neither generation
+// (published version) has sets, printSetChanges prints nothing.
 func printSetChanges(w io.Writer, changes []publish.Change) error {
 	var table [][]any
 	for _, c := range changes {

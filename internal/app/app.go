@@ -206,8 +206,8 @@ func (s *Service) steps() []step {
 }
 
 // These constants are the memory in bytes that the service needs in addition to its configured bounds; see the section
-// "Memory" of docs/operating.md. The constants cover the program itself, each user in a running call, and the embedded
-// store without its cache.
+// "Memory" of docs/operating.md. The constants are for the program itself, for each user in a running call, and for the
+// embedded store without its cache.
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64

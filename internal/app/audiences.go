@@ -25,8 +25,8 @@ func (a *audiences) take(cfg *config.Config) {
 	a.latest.Store(&next)
 }
 
-// The method "of" returns the named audience expressions from the configuration with the given policy, which is the
-// current or the previous policy.
+// The method "of" returns the named audience expressions of the configuration that contains the given policy. The
+// argument "policy" is the current or the previous policy.
 func (a *audiences) of(policy *capping.Policy) *audience.Named {
 	latest := a.latest.Load()
 	if latest[1].Policy == policy {

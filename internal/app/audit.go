@@ -97,8 +97,8 @@ func (s *Service) archive() *archive.Archive {
 	return archive.New(s.journal.Source(), config.ParsePolicy).Of(audit.IDsOf(s.ids()))
 }
 
-// endAudit writes the last audit records. The method waits for at most half of the step's time limit, so that an
-// unreachable audit location does not delay the stop for long.
+// endAudit writes the last audit records. Because an unreachable audit location must not delay the stop for long,
+// endAudit waits for at most half of the step's time limit.
 func (s *Service) endAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout/2)
 	defer cancel()

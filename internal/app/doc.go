@@ -17,8 +17,9 @@
 //	ask for calls           ask for no more calls
 //
 // When the stop action "drain the calls" exceeds its time limit, the action closes the connections of callers. The
-// action then waits until all calls have returned from the store. A store call returns at the latest when its API call
-// reaches its own time limit. The stop action "close the store" runs after all actions that use the store. If an action
-// that uses the store does not end in time, the store stays open until the process ends. A log line then names the
-// action. A call on a closed store could panic, or read from files that another process has opened in the meantime.
+// action "drain the calls" then waits until all calls have returned from the store. A store call returns at the latest
+// when its API call reaches its own time limit. The stop action "close the store" runs after all actions that use the
+// store. If an action that uses the store does not end in time, the store stays open until the process ends. A log line
+// then names the action. A call on a closed store could panic, or read from files that another process has opened in
+// the meantime.
 package app

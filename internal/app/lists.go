@@ -16,19 +16,19 @@ import (
 	"capper/internal/segments"
 )
 
-// oldList is an age. If a suppressed set (set of users who must not receive messages) without "max_age" is older,
-// /v1/status reports a problem. The age is two days, because mailbox providers require that an unsubscribe takes effect
-// within two days.
+// If a suppressed set (set of users who must not receive messages) without "max_age" is older than oldList, /v1/status
+// reports a problem. The constant oldList is two days, because mailbox providers require that an unsubscribe takes
+// effect within two days.
 const oldList = 48 * time.Hour
 
 // The method "guarded" returns the maximum percentage of users that each guarded set may lose from one segments
-// generation (published version) to the next. If a set loses a higher percentage of its users, the service rejects the
-// new generation.
+// generation (published version) to the next. The service rejects a new generation in which a guarded set has lost more
+// than its maximum percentage.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
 // listProblems describes suppressed sets (of users who must not receive messages) that have, or may soon have, fewer
 // users than intended. The method listProblems also describes guarded sets whose loss of users in a segments generation
-// the service could not check.
+// (published version) the service could not check.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()
 	now := s.clock()
@@ -141,8 +141,8 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 }
 
 // lostZones returns an error if a new policy needs users' time zones, but the current segments generation has lost time
-// zones of an earlier generation. Without this check, the service would use a wrong time zone for users whose time zone
-// is lost.
+// zones of an earlier generation. Under the new policy, the service would use a wrong time zone for users whose time
+// zone is lost.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {

@@ -31,8 +31,8 @@ type lists struct {
 	seen []sighting
 }
 
-// A sighting is a note that the service used a segments generation at the time "at". The field asOf has the as-of time
-// of each set: the time up to which the set's build includes all changes.
+// A sighting is a note that the service used a segments generation (published version) at the time "at". The field asOf
+// has the as-of time of each set: the time up to which the set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
@@ -55,8 +55,8 @@ type generation struct {
 var _ capping.Live = (*generation)(nil)
 
 // The method "missed" returns an error if a published generation lacks changes of a set by API calls that the store has
-// already removed. The store removes a live change after the segments generations in use on all instances have
-// contained the change for the time freeAfter.
+// already removed. The store removes a live change after the segments generations (published versions) in use on all
+// instances have contained the change for the time freeAfter.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -77,7 +77,7 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 }
 
 // overruled() returns the users of a set whom an API call added after the time "before", but not after the time "next".
-// If a build includes all changes up to "next", the build takes precedence over API calls before "next". Before the
+// A build that includes all changes up to the time "next" takes precedence over API calls before this time. Before the
 // service has opened the store, overruled() returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
@@ -102,7 +102,8 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns a value of the type lists. Later steps of the start add the store and the segments.
+// newLists returns a value of the type lists without a store and segments, which later steps of the service's start
+// add.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)
@@ -143,7 +144,7 @@ func (l *lists) outdated(g *generation) bool {
 }
 
 // The method next combines a snapshot of the segments with the latest live changes of sets (by API calls). The method
-// reuses results from the argument "before", which may be nil.
+// next reuses results from the earlier generation in the argument "before", which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -266,8 +267,8 @@ func (l *lists) merge() {
 	}
 }
 
-// The method announce tells the other instances the as-of time of each set with live changes (changes by API calls). Up
-// to this time, the segments generation in use includes all changes of the set.
+// The method announce tells the other instances the as-of time of each set with live changes (changes by API calls).
+// The as-of time of a set is the time up to which the segments generation in use includes all changes of the set.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -277,7 +278,8 @@ func (l *lists) announce() {
 }
 
 // The method "free" removes live changes (changes of sets by API calls) from the store. The store may remove a live
-// change when the segments generations in use on all instances have contained it for the time freeAfter.
+// change when the segments generations (published versions) in use on all instances have contained it for the time
+// freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
 	contained := l.contained(sizes, now)
@@ -300,9 +302,9 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained() returns a time for each set. Every segments generation in use during the last ten minutes (freeAfter)
-// contained all changes of the set up to the returned time. If the service has noted the generations in use (l.seen)
-// for less than ten minutes, contained() returns nil.
+// contained() returns a time for each set. Every segments generation (published version) in use during the last ten
+// minutes (freeAfter) contained all changes of the set up to the returned time. If the service has noted the
+// generations in use (l.seen) for less than ten minutes, contained() returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

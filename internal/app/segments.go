@@ -15,7 +15,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// loadSegments loads the first segments generation at the start of the service.
+// loadSegments loads the first segments generation (published version) at the start of the service.
 func (s *Service) loadSegments(ctx context.Context) error {
 	cfg := s.config.Segments
 	source, err := objects.Open(ctx, cfg.Source, cfg.S3)
@@ -41,8 +41,9 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	return s.checkIDs()
 }
 
-// checkIDs returns an error if the first segments generation has another kind of user ids than the configuration. If
-// a later segments generation has user ids of another kind, the Refresher rejects the generation.
+// checkIDs returns an error if the first segments generation (published version) has another kind of user ids than the
+// configuration. If a later segments generation (published version) has user ids of another kind, the Refresher rejects
+// the generation.
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
@@ -60,7 +61,7 @@ func (s *Service) ids() *ids.Scheme { return s.segments.Current().IDs() }
 // refreshSegments loads newly published generations of the segments until ctx ends.
 func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
 
-// reportSwap logs that the service now uses a new generation of the segments.
+// reportSwap logs that the service now uses a new generation of the segments (published version).
 func (s *Service) reportSwap(next *segments.Snapshot) {
 	current, before := s.segments.Current(), ""
 	if current != nil {

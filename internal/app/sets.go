@@ -43,9 +43,9 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// The method "lacks" returns an error with the sets that a new policy needs but the segments generation lacks, or nil
-// if no set is missing. The error omits missing sets that the current policy also needs. A set that is already missing
-// before a reload is no reason to reject the reload, because the reload may solve the problem.
+// If the segments generation lacks sets that a new policy needs, the method "lacks" returns an error with the names of
+// these sets. The error omits missing sets that the current policy also needs. A set that is already missing before a
+// reload is no reason to reject the reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
@@ -119,7 +119,7 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 }
 
 // The function "zoneless" describes a problem if the policy uses users' time zones, but the segments generation
-// contains no time zones.
+// (published version) contains no time zones.
 func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
@@ -130,7 +130,7 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 }
 
 // The function "unbound" describes configured audience expressions with names that are missing or ambiguous in the
-// segments generation.
+// segments generation (published version).
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)
 	for _, name := range named.Names() {

@@ -28,8 +28,8 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// The method "problems" describes the shortened limits for the status of the service. The method reports nothing if the
-// windows of the current limits are long enough again, or if the store has removed the older sends.
+// The method "problems" describes the shortened limits for the status of the service. The method "problems" returns nil
+// if the windows of the current limits are long enough again, or if the store has removed the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {

@@ -31,8 +31,8 @@ var errRunning = errors.New("step is still running")
 const grace = time.Second
 
 // do() runs the action and returns the action's error. The context that do() passes to the action ends at the action's
-// time limit. If an action does not return within grace (an extra time) after this limit, do() returns errRunning and
-// the action continues to run.
+// time limit. If an action does not return within grace (an extra time) after its time limit, do() returns errRunning
+// and the action continues to run.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
@@ -60,8 +60,8 @@ type stack struct {
 	steps  []step
 }
 
-// The method start runs the up action (which starts a component) of a step, and pushes the step on the stack. If an up
-// action fails, it must undo its own effects, and the method start does not push the step.
+// The method start runs the up action (which starts a component) of a step, and pushes the step on the stack. An up
+// action that fails must undo its own effects, because the method start does not push the step of a failed action.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -74,8 +74,8 @@ func (s *stack) start(ctx context.Context, next step) error {
 
 // stop() runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop
 // action has failed, stop() continues with the other steps. While an earlier stop action is still running, stop() skips
-// each step whose field "unused" is true. The action that is still running may use the resource that the skipped step
-// would close.
+// each step whose field "unused" is true. The running action may still use the resource that a skipped step would
+// close.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // name of the first action that is still running

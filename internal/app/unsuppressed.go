@@ -10,8 +10,8 @@ import (
 	"capper/internal/config"
 )
 
-// The type "unsuppressed" remembers the suppressions that reloads removed, and the times of these reloads. (A
-// suppression denies sends to the users of a set.) The process remembers removed suppressions only in memory, because
+// The type "unsuppressed" remembers the suppressions that reloads removed, and the times of these reloads. A
+// suppression denies sends to the users of a set. The process remembers removed suppressions only in memory, because
 // the service does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
@@ -33,8 +33,8 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// The method "problems" describes, for the status, the sets that are no longer suppressed. The description includes a
-// set as long as the configuration acknowledges that the set is no longer suppressed.
+// The method "problems" describes, for the status, the sets that are no longer suppressed. The method "problems" lists
+// a set as long as the configuration acknowledges that the set is no longer suppressed.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -28,8 +28,8 @@ func (s *Service) replays() server.Replay {
 	}
 }
 
-// recordedSegments returns the segments of the named generation (published version). The current generation is in
-// memory; other generations come from the location of the segments.
+// recordedSegments returns the segments of the named generation (published version). recordedSegments returns the
+// current generation from memory, and reads every other generation from the location of the segments.
 func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Segments, error) {
 	if current := s.segments.Current(); current.Generation() == name {
 		return publishedSegments{current}, nil

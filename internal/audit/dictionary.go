@@ -10,8 +10,9 @@ const (
 	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A stored record refers to a text by a number: refKept, refLiteral, or a number of at least refFirst. If the text is
-// in the dictionary of the file, the stored record contains the number of the text plus refFirst.
+// A stored record contains a number for each text. For a text in the dictionary of the file, the record contains
+// refFirst plus the number of the text in the dictionary. For every other text, the record contains refKept or
+// refLiteral.
 const (
 	refKept    = 0 // the text follows and enters the dictionary
 	refLiteral = 1 // the text follows and does not enter the dictionary
@@ -27,13 +28,13 @@ type dictionary struct {
 }
 
 // The method room reports whether the dictionary of texts in an audit file has space for another text. The writer and
-// the reader of an audit file must get equal results from the method room, so that both give each text the same number.
+// the reader of an audit file must get equal results from room(), so that they give each text the same number.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// The method append appends a text to a stored record. A text in the dictionary becomes its number; every other text
-// becomes the number refKept or refLiteral, and the text.
+// The method append appends a text to a stored record. For a text in the dictionary, the record contains only a number.
+// For every other text, the record contains the number refKept or refLiteral, and then the text.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)

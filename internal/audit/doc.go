@@ -52,7 +52,8 @@
 // An audit file has two dictionaries: one for message ids, and one for all other texts. The constants in dictionary.go
 // limit the size of each dictionary. An audit file stores the users of a group as a portable roaring bitmap, or as a
 // list if the group has few users. The record of a call for one user takes some 35 bytes in an audit file. Audit files
-// whose user ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see images.go.
+// whose user ids are not dense 32-bit numbers have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see
+// images.go.
 //
 // If an audit file has no end frame (last entry), the file's writer is still writing, or has died. An audit file that
 // ends inside a frame (entry) counts as torn (TornError), and not as damaged (DamageError).

@@ -228,9 +228,10 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 // bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the size
-// of the bitmap, and then the bitmap. For a list, appendUsers writes twice the number of users plus 1, and then a
-// distance for each user. The distance is the number of ids between the previous user and this user.
+// appendUsers appends a set of users, either as a bitmap or as a list. The first number is even for a bitmap, and odd
+// for a list. For a bitmap, appendUsers writes twice the size of the bitmap in bytes, and then the bitmap. For a list,
+// appendUsers writes twice the number of users plus 1, and then a distance for each user. The distance is the number of
+// ids between the previous user in the list and the user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

@@ -29,7 +29,7 @@ func IDsOf(scheme *ids.Scheme) IDs {
 // Dense reports whether the user ids are dense (32-bit numbers).
 func (i IDs) Dense() bool { return i.Kind == ids.Dense }
 
-// String returns the kind of the user ids and, if the ids are not dense, the check word of the ids' key.
+// String returns the kind of the user ids and, if the ids are not dense 32-bit numbers, the check word of the ids' key.
 func (i IDs) String() string {
 	if i.Dense() {
 		return i.Kind.String()

@@ -15,8 +15,8 @@ import (
 // alone. The high bits have small values, because hashes are spread evenly: a million images take 46 bits each. The
 // values of the high bits of any n images add up to at most 2n.
 
-// lowBits returns the number of low bits that an audit file stores unchanged, for each gap between n id images (64-bit
-// hashes).
+// For a set of n id images (64-bit hashes), lowBits returns how many low bits of each gap an audit file stores
+// unchanged.
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 
 // imagesBound returns the maximum number of bytes that n id images (64-bit hashes) take in an audit file.

@@ -68,7 +68,8 @@ func (r *Reader) Offset() int64 { return r.offset }
 func (r *Reader) Ended() bool { return r.ended }
 
 // The method So returns the end frame (last entry) that would close the audit file at the current position of the
-// Reader. If a writer died before it wrote an end frame, callers complete the audit file with the result of So.
+// Reader. If a writer died before it wrote an end frame, callers append the end frame that So returns to the audit
+// file.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // The method Next returns the next frame of the audit file (a record, a gap or the end). If the audit file ends between
@@ -187,8 +188,8 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads a given number of bytes. The number comes from the file, which may be damaged. The function readBody
-// therefore allocates memory only for bytes that the file really has.
+// readBody reads a given number of bytes. Because a damaged file may state a wrong number, readBody allocates the
+// memory in steps, while the file has more bytes.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

@@ -91,8 +91,8 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// The function Pointed adds the position of the error in an audience expression to the text of the error err, if the
-// service returned this position.
+// If the service returned the position of an error in an audience expression, the function Pointed adds the position to
+// the text of the error.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -33,7 +33,7 @@ type Copy struct {
 }
 
 // The type take is the type of a function that waits for permits to copy lines. A function of the type take returns the
-// number of permits that it got (at most the argument "most"), and the time at which these permits expire.
+// number of its permits (at most the argument "most"), and the time at which the permits expire.
 type take = func(ctx context.Context, most int) (client.Start, error)
 
 // readError reports that Copy cannot read more of the input, or that the input is invalid.
@@ -97,8 +97,8 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 	return nil
 }
 
-// The method "hand" writes as many lines as the consumer of the output will probably read in time. The method "hand"
-// then waits until the consumer has read these lines.
+// The method "hand" writes as many lines as the consumer of the output will probably read in time, and waits until the
+// consumer has read them.
 func (c *Copy) hand(ctx context.Context, b *block) error {
 	for c.again > 0 {
 		start, err := c.Take(ctx, c.again)

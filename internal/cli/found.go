@@ -68,8 +68,8 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// The method "take" adds the users of the response r to the list of found users. In the response r, the method replaces
-// the users by bitmaps of their positions in the list.
+// The method "take" adds the users of the response r to the list of found users. In the response r, the method "take"
+// replaces the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
 	var err error

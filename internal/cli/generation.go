@@ -13,8 +13,8 @@ import (
 )
 
 // The method "generations" returns a function that reads a segments generation from a location. The returned function
-// checks that the generation and the audit have the same kind and key of user ids. If the argument "source" is "", the
-// returned function reads from the location in the configuration.
+// checks that the generation (published version) and the audit have the same kind and key of user ids. If the argument
+// "source" is "", the returned function reads from the location in the configuration.
 func (p *Place) generations(ctx context.Context, source string, want audit.IDs) (
 	func(context.Context, string) (capping.Segments, error), error) {
 	if source == "" && p.configured != nil {

@@ -80,9 +80,9 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 }
 
 // The method "call" makes several simultaneous API calls about the users at the given positions of the list. The
-// argument "one" is a function that makes an API call about the first n positions of its argument. The function "one"
-// returns n, and a function "done" that processes the response. The functions "done" of two API calls never run at the
-// same time.
+// argument "one" is a function that makes one API call about the users at the first positions of its argument. The
+// function "one" returns the number n of these users, and a function "done" that processes the response. The functions
+// "done" of two API calls never run at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex

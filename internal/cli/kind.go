@@ -12,8 +12,8 @@ import (
 )
 
 // The method Scheme asks the service for the kind and key of its user ids. If the service does not tell the kind of its
-// user ids, Scheme assumes dense ids (32-bit numbers). A service does not tell the kind if the service has an older
-// version, or if the API key lacks the right to read the kind.
+// user ids, Scheme assumes dense ids (32-bit numbers). An older version of the service does not tell the kind, nor does
+// the service if the API key lacks the right to read the kind.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error
@@ -46,7 +46,7 @@ type Users struct {
 }
 
 // ParseUsers parses the arguments of a command that name users. The error of ParseUsers names the argument, its value
-// and the broken rule, and has the exit status for wrong usage. The parameter name is the name of the command-line
+// and the broken rule, and has the exit status for wrong usage. The Go argument "name" is the name of the command-line
 // argument, for the error text.
 func ParseUsers(scheme *ids.Scheme, name string, arguments []string) (users Users, err error) {
 	for _, argument := range arguments {

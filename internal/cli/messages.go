@@ -151,8 +151,7 @@ func sayMore(on *terminal.Streams, found *api.Messages) error {
 	return nil
 }
 
-// The function "sends" formats a number of sends for a table. The argument "n" is the number, and the argument "m" is
-// the message.
+// The function "sends" formats the number n of sends of the message m for a table.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -256,8 +255,8 @@ func calls(n int64) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// The function "plain" formats a message id for the terminal. The function encloses an id with spaces or special
-// characters in quotation marks.
+// The function "plain" formats a message id for the terminal. The function "plain" encloses an id with spaces or
+// special characters in quotation marks.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted

@@ -28,8 +28,8 @@ type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense (32-bit numbers). Default: segments.source in the file of --config."`
 }
 
-// The method "open" opens the location of the segments. If no flag names a location of segments, the method returns
-// nil.
+// The method "open" opens the location of the segments. If neither the flag nor the configuration names a location of
+// segments, the method "open" returns nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {
@@ -46,7 +46,8 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 }
 
 // The method "user" parses the command-line argument that names a user. The results are the user, and the text for this
-// user in the output. The argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
+// user in the output. The command-line argument is a user id of the same kind as in the audit, or "image:" with 16
+// hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID
@@ -148,8 +149,9 @@ func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want a
 	}
 }
 
-// liveIDs reads the data for converting id images (64-bit hashes) to ids from the segments generation in use. If the
-// ids are of the kind uint64, liveIDs reads only the key, which is sufficient for the conversion.
+// liveIDs reads the data for converting id images (64-bit hashes) to ids from the segments generation (published
+// version) in use. If the ids are of the kind uint64, liveIDs reads only the key, which is sufficient for the
+// conversion.
 func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.Generation, error) {
 	if kind == ids.Uint64 {
 		scheme, err := keyOf(ctx, at)

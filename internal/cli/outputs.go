@@ -134,8 +134,8 @@ func (o *Outputs) Waves(r *Results) []WaveReport {
 // of a wave's file contains the hour.
 const waveName = "2006-01-02T15Z"
 
-// wavesFile is the name of the file that lists the waves (denied users whose denials end in the same hour). The file
-// contains, for each wave, the time from which a caller may retry the users.
+// wavesFile is the name of the file that lists the waves (denied users whose denials end in the same hour). For each
+// wave, the file waves.json contains the time from which a caller may retry the users.
 const wavesFile = "waves.json"
 
 func (o *Outputs) writeWaves(r *Results) error {
@@ -162,9 +162,8 @@ func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the name of a file in each output directory. The file ".capper-filter" lists the files that the command
-// has written to the directory. When the command writes to the directory again, it removes only files that
-// ".capper-filter" lists.
+// ownFiles is the name of the file that lists, in each output directory, the files that the command has written to the
+// directory. When the command writes to the directory again, it removes only files that ".capper-filter" lists.
 const ownFiles = ".capper-filter"
 
 // writeDir writes output files to a directory, and removes the files that an earlier run of the command wrote to this
@@ -272,7 +271,7 @@ func (f output) check(audience string) error {
 }
 
 // checkDir returns an error unless the directory is new, is empty, or contains only files of an earlier run of the
-// command. The check prevents a mix of the command's output with other files.
+// command. checkDir prevents a directory that mixes the command's output with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)

@@ -213,8 +213,8 @@ func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	return start, err
 }
 
-// The method "report" prints the reason for a long wait repeatedly, until the wait ends. The pauses between the
-// messages grow with the wait.
+// The method "report" prints the reason for a long wait repeatedly, until the wait ends. The longer the wait is, the
+// longer are the pauses between the messages.
 func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -267,7 +267,7 @@ type pacedReport struct {
 }
 
 // The method "report" prints the number of copied lines, counted from the beginning of the input, and the number of
-// permits that were not used in time. If not all lines were copied, the method "report" also prints the flag --skip for
+// permits that expired unused. If not all lines were copied, the method "report" also prints the flag --skip for
 // copying the rest.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {

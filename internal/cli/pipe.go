@@ -20,8 +20,8 @@ type outlet interface {
 // again.
 const drainStep = 50 * time.Millisecond
 
-// The type flight describes the lines of one write to the output. The consumer of the output reads these lines one
-// after another.
+// The type flight describes the lines of one write to the output. The consumer of the output reads the lines of a
+// flight one after another.
 type flight struct {
 	start   int       // beginning of the first line in the block
 	ends    []int     // end of each line in the block

@@ -19,8 +19,9 @@ type pipe struct {
 
 var _ outlet = (*pipe)(nil)
 
-// outletOf returns an outlet if the output is a pipe, and otherwise nil. The function makes the buffer of the pipe as
-// small as possible. Because of the small buffer, the consumer reads the lines of one write before the next write.
+// outletOf returns an outlet if the output is a pipe, and otherwise nil. The function outletOf makes the buffer of the
+// pipe as small as possible. Because of the small buffer, the consumer reads the lines of one write before the next
+// write.
 func outletOf(to io.Writer) outlet {
 	file, ok := to.(*os.File)
 	if !ok {

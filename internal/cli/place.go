@@ -40,8 +40,8 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// The method "location" opens the location of the audit. If the location contains no objects, the method returns an
-// error with the exit status for bad input, because no service has recorded decisions there.
+// The method "location" opens the location of the audit. If the location contains no objects, the method "location"
+// returns an error with the exit status for bad input: no service has recorded decisions there.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 }
 
 // The function "damaged" joins the errors about unreadable audit files into one error with the exit status for bad
-// input. If all audit files were readable, the function returns nil. The output of the command covers only the readable
-// files.
+// input. If all audit files were readable, the function "damaged" returns nil. The output of the command covers only
+// the readable files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

@@ -32,8 +32,8 @@ const (
 	smallRead  = 4 << 10
 )
 
-// The method "next" reads and returns at least one more line of the input. At the end of the input, the method returns
-// io.EOF.
+// The method "next" reads and returns at least one more line of the input. At the end of the input, the method "next"
+// returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // allocate a new buffer, because callers still use the old one
@@ -86,8 +86,8 @@ func (b *block) drop(n int) {
 	}
 }
 
-// The method "skip" reads and drops n lines of the input. The result holds lines after the dropped lines that the
-// method has already read.
+// The method "skip" reads and drops n lines of the input. The method "skip" returns the lines that it has already read
+// after the dropped lines.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()

@@ -18,8 +18,8 @@ type Service struct {
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is advice for errors about users for whom the service repeatedly returned no decision. If the store has
-// lost the records of these users, a retry does not help.
+// StatusSays is advice for errors about users for whom the service repeatedly returned no decision. A retry does not
+// help users whose records the store has lost.
 const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the name of the environment variable with the API key, in the form id.secret. No command-line flag

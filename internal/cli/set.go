@@ -77,8 +77,8 @@ type changeList struct {
 	rows [][]any
 }
 
-// The method "add" adds a change of a set to the output. The argument "answer" is the change for the JSON output, and
-// the argument "user" is the text for the table.
+// The method "add" adds a change of a set to the output. The JSON output contains the argument "answer", and the table
+// contains the argument "user".
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)

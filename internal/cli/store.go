@@ -216,8 +216,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// The method "questions" returns functions for package verify. The returned functions ask a running service about the
-// sends in its store.
+// The method "questions" returns the functions with which package verify asks a running service about the sends in its
+// store.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -341,7 +341,7 @@ func (a *storeAsker) hinted(err error) error {
 }
 
 // The method "released" returns the store's number of released sends of the message. If the store knows only a lower
-// bound of this number, the result "counted" is false.
+// bound of the number of released sends, the result "counted" is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -407,7 +407,8 @@ func (a *storeAsker) close() {
 	}
 }
 
-// mostPlaces is the maximum number of places that printStore prints. With --json, the report has all places.
+// mostPlaces is the maximum number of places (parts of the store in which sends are missing) that printStore prints.
+// With --json, the report has all places.
 const mostPlaces = 100
 
 // printStore prints the result of the comparison of the audit with the store.

@@ -26,12 +26,12 @@ func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// The method List returns the list of ids to whose positions the results refer. If the results contain dense ids
-// (32-bit numbers) instead of positions, List returns nil.
+// The method List returns the list of ids, because the results contain positions in this list instead of users. If the
+// results contain dense ids (32-bit numbers) instead of positions, List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
-// The method Again removes the unavailable users (without a decision) from the results r. Again returns a Todo (users
-// who need a decision) with these users.
+// The method Again removes the unavailable users (without a decision) from the results r, and returns them as a Todo
+// (users who need a decision).
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
 // TodoParts returns a Todo (users who need a decision) for parts of an audience expression. The argument "scheme"
@@ -53,8 +53,8 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// The method Ask asks the service one time for decisions about all users of the Todo (the users who need a decision),
-// and adds the responses to r. The method Ask calls the function "report" after each response.
+// The method Ask requests decisions about all users of the Todo (the users who need a decision) one time, and adds the
+// responses to r. The method Ask calls the function "report" after each response.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {

@@ -7,8 +7,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences is the maximum number of named audience expressions in a configuration. Because of this limit, the
-// search for names that are similar to a misspelt name stays fast.
+// maxAudiences is the maximum number of named audience expressions in a configuration. With at most maxAudiences names,
+// the search for names that are similar to a misspelt name is fast.
 const maxAudiences = 1000
 
 // The method "audiences" reads the key "audiences" of a configuration file, which defines named audience expressions.

@@ -75,8 +75,8 @@ var reloaded = []string{
 	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
-// The method "fixed" returns a copy of the server settings. In the copy, all settings that a reload can change are
-// zero, so that a comparison of two copies finds only the other changes.
+// The method "fixed" returns a copy of the server settings without the settings that a reload can change. A comparison
+// of two such copies finds only the changes that need a restart.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s

@@ -7,8 +7,8 @@ import (
 
 // homeOf finds the section (outermost key) to which a misplaced key belongs, and returns the path of the key, such as
 // "server.listen" for "listen". If no section knows the key, homeOf returns "". To find the section, homeOf reads a
-// small configuration for each section. In some sections, such as pacers, users choose the names of the keys. These
-// sections accept every key, so homeOf ignores them.
+// small configuration for each section. homeOf ignores sections that accept every key: in some sections, such as
+// "pacers", users choose the names of the keys.
 func homeOf(key string, sections []string) string {
 	for _, section := range sections {
 		if knows(section, key) && !knows(section, "no-section-has-this-key") {

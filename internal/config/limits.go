@@ -143,7 +143,7 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 }
 
 // likeZone returns a hint for an error text: the only time zone whose last part has the given name, such as
-// Europe/Berlin for "berlin". If there is no such time zone, or more than one, likeZone returns "".
+// Europe/Berlin for "berlin". If no time zone or more than one time zone has the name, likeZone returns "".
 func likeZone(name string) string {
 	var like []string
 	for _, zone := range zones.Names() {

@@ -19,8 +19,8 @@ import (
 )
 
 // The function "defaults" returns a configuration with the default values that package config defines. Other packages
-// define all other default values. The function "defaults" sets the default of another package only if the zero value
-// of the field has a different meaning.
+// define all other default values. The function "defaults" sets the default value of another package only if the zero
+// value of the field does not mean the default.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -55,14 +55,14 @@ func Load(file string) (*Config, error) {
 }
 
 // Parse checks the content of a configuration file. The argument "file" of Parse is the file name for error messages.
-// Relative paths in this configuration start at the directory of the configuration file.
+// Relative paths in the configuration start at the directory of the configuration file.
 func Parse(file string, data []byte) (*Config, error) {
 	c, _, err := parse(file, data)
 	return c, err
 }
 
-// The function parse works like Parse, and also returns the values of the file by path, so that errors of a reload can
-// name the changed keys.
+// The function parse works like Parse, and also returns the values of the file by path, so that reload errors can name
+// the changed keys.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -189,9 +189,9 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads the configuration keys that affect decisions about users. The argument is either a
-// Config.PolicyText, which contains the version, or a whole configuration, whose version ParsePolicy computes.
-// ParsePolicy ignores all other keys. The error is a *yamltree.Faults.
+// ParsePolicy reads the configuration keys that affect decisions about users. The argument "data" is either a
+// Config.PolicyText with its version, or a whole configuration, for which ParsePolicy computes the version. ParsePolicy
+// ignores all other keys. The error is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxPacers is the maximum number of configured pacers. The limit also bounds the number of metric series, because each
-// pacer has its own series.
+// maxPacers is the maximum number of configured pacers. The constant maxPacers also bounds the number of metric series,
+// because each pacer has its own series.
 const maxPacers = 1000
 
 func (r *reader) pacers(v yamltree.Value) {

@@ -13,8 +13,8 @@ import (
 // userZone is the value in a configuration file that means "the time zone of each user".
 const userZone = "user"
 
-// maxQuietSets is the maximum number of sets in one entry of quiet hours. Because of this maximum, the service looks up
-// each user of a call in a limited number of sets.
+// maxQuietSets is the maximum number of sets in one entry of quiet hours. The constant maxQuietSets limits the number
+// of sets in which the service looks up each user of a call.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -144,7 +144,7 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 }
 
 // openMinutes finds the channel on which the first i+1 entries of quiet hours leave the fewest minutes a day for sends.
-// The results of openMinutes are this number of minutes and the channel.
+// openMinutes returns the number of minutes and the channel.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]
@@ -172,7 +172,7 @@ func (r *reader) quietUsers(i int) []string {
 }
 
 // openTo returns the number of minutes a day in which the users of a set may receive sends on the channel. The method
-// openTo uses the first i+1 entries of quiet hours, and combines those with the same time zone as the entry i.
+// openTo combines those of the first i+1 entries of quiet hours that have the same time zone as the entry i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]

@@ -156,8 +156,8 @@ func readKey(v yamltree.Value) (key gate.Key) {
 }
 
 // readKeySets reads the list of sets that an API key may change. If the list is empty, readKeySets records an error,
-// because the meaning would be unclear. A key without a list may change all sets, but an empty list looks as if the key
-// may change no set.
+// because the meaning of an empty list would be unclear. An API key without a list may change all sets, but an empty
+// list looks as if the API key may change no set.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {

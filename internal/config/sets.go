@@ -11,8 +11,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxSets is the maximum number of sets in the section "sets". The maximum for the keys "suppress" and "quiet" is
-// lower.
+// maxSets is the maximum number of sets in the section "sets". The keys "suppress" and "quiet" permit fewer sets.
 const maxSets = 1000
 
 // The method "sets" reads the section "sets" of a configuration file: rules for sets of users that API calls can

@@ -68,13 +68,13 @@ type silences struct {
 	looked      int
 }
 
-// A silence maps a time zone to a text about the days on which quiet hours leave no minute for sends. A silence leaves
-// out time zones in which every day has a minute for sends.
+// A silence maps a time zone to a text about the days on which quiet hours leave no minute for sends. A silence
+// contains no time zones in which sends are possible on every day.
 type silence map[string]string
 
-// The method "on" describes the days without possible sends on a channel, first for all users. The text then describes
-// the sets whose users have more days without possible sends. Each returned text contains the placeholder %s for the
-// names of the affected channels.
+// The method "on" returns texts about the days on which no send on the channel is possible. The first texts are about
+// all users; the later texts are about the users of sets with more such days. Each returned text contains the
+// placeholder %s for the names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -95,8 +95,8 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// The function "masks" returns bit masks of quiet hours. Each bit mask stands for the quiet hours of all users, plus
-// one subset of the quiet hours for sets. Smaller subsets come first.
+// The function "masks" returns combinations of quiet hours as bit masks. Each combination consists of the quiet hours
+// for all users, and of one subset of the quiet hours for sets. Smaller subsets come first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
 		mask := common
@@ -111,8 +111,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// The method "beyond" returns the time zones in which a combination of quiet hours leaves whole days without a minute
-// for sends. The result leaves out time zones that the text about a smaller combination already names.
+// The method "beyond" works like the method "of", but leaves out time zones that the text about a smaller combination
+// of quiet hours already names.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -160,8 +160,8 @@ func (s *silences) of(mask uint32) silence {
 	return silent
 }
 
-// The method look finds the days on which users in the named time zones have no minute for sends. The clocks of all
-// named time zones agree with the clock of the argument "place".
+// The method look finds the days on which users in the named time zones have no minute for sends. In all named time
+// zones, the clocks show the same time as in the time zone "place".
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {

@@ -27,8 +27,8 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// The function "duration" returns a reader of a configuration value that must be a duration from the argument "low" to
-// the argument "high", in whole milliseconds.
+// The function "duration" returns a reader of a configuration value that must be a duration from "low" to "high", in
+// whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {

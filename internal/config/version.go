@@ -10,7 +10,7 @@ import (
 )
 
 // The variable "own" lists the configuration keys in which the instances of a fleet may differ, such as listening
-// addresses, paths of files and logging. None of the listed keys affects decisions about users.
+// addresses, paths of files and logging. The keys in the list "own" do not affect decisions about users.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",

@@ -146,9 +146,9 @@ func readRegular(file string) ([]byte, error) {
 	return yamltree.ReadFile(file)
 }
 
-// The method "unreadable" reports, a single time, that the configuration file cannot be read. The method reports an
-// absent file only at the second check, because the file may be absent for a moment. For example, while the kubelet
-// replaces the symlink of a mounted ConfigMap, the old symlink leads to a removed directory.
+// The method "unreadable" reports, a single time, that the configuration file cannot be read. The method "unreadable"
+// reports an absent file only at the second check, because the file may be absent for a moment. For example, while the
+// kubelet replaces the symlink of a mounted ConfigMap, the old symlink leads to a removed directory.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true
@@ -160,7 +160,7 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 }
 
 // again() tries once more to apply a configuration that was rejected temporarily. If the configuration is still
-// rejected temporarily, again() reports nothing.
+// rejected temporarily, again() returns false and no error.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {
 		return false, nil

@@ -13,8 +13,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// These constants are the names in API responses for denials without a limit as the reason. No limit may have the name
-// "suppressed", "holdout" or "quiet", because responses and metrics use these names for other reasons for a denial.
+// These constants are the names that API responses use for denials whose reason is not a limit. No limit may have the
+// name "suppressed", "holdout" or "quiet", because responses and metrics use these names for other reasons for a
+// denial.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
@@ -25,7 +26,7 @@ const (
 const allWord = "all"
 
 // The method suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the
-// file. If a user is in several suppressed sets, responses name the set that comes first in this order.
+// file. If a user is in several suppressed sets, responses name the set that comes first in the file.
 func (r *reader) suppress(v yamltree.Value) {
 	if v.IsList() {
 		v.Fault("must be a mapping with the names of sets as keys, such as {opted-out: all}, got a list")
@@ -40,8 +41,9 @@ func (r *reader) suppress(v yamltree.Value) {
 	}
 }
 
-// The method suppression reads the rule about the suppressed sends to the users of a set. The configuration value is
-// the word "all", a list of channels, or a mapping with the keys "channels", "even_exempt", "may_lose" and "max_age".
+// The method suppression reads which sends to the users of a set are suppressed (denied). The value of a suppressed set
+// is the word "all", a list of channels, or a mapping with the keys "channels", "even_exempt", "may_lose" and
+// "max_age".
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
 	word, isWord := v.Word()
@@ -71,7 +73,8 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 const minAge = time.Second
 
 // quietMayLose is the default percentage of users that a set with quiet hours may lose from one segments generation
-// to the next. A set with quiet hours normally loses some users, because people move to other time zones.
+// (published version) to the next. A set with quiet hours normally loses some users, because people move to other time
+// zones.
 const quietMayLose = 5
 
 // mayLose returns a reader of the key "may_lose": the percentage of users that a set may lose between two segments
@@ -93,8 +96,8 @@ func mayLose(to *float64) yamltree.Field {
 }
 
 // The function Guarded returns the maximum percentage of users that each guarded set of the policy p may lose from one
-// segments generation (published version) to the next. If a set loses a higher percentage of its users, the service
-// rejects the new generation.
+// segments generation (published version) to the next. The service rejects a new generation in which a guarded set has
+// lost more than its maximum percentage.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {
@@ -113,8 +116,8 @@ func Guarded(p *capping.Policy) segments.Guarded {
 	return g
 }
 
-// LooseLists returns warnings about suppressed sets that are empty in a segments generation. LooseLists also warns of
-// suppressed sets that may lose users in a later build.
+// LooseLists returns warnings about suppressed sets that are empty in a segments generation (published version).
+// LooseLists also warns of suppressed sets that may lose users in a later build.
 func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	for i := range p.Suppress {
 		name := p.Suppress[i].Set

@@ -14,7 +14,8 @@ func changesPage() frame.Page {
 	return frame.Page{Path: changesAt, Under: segmentsNav, Template: "changes.html", Files: files, Show: showChanges}
 }
 
-// The type "changes" is the data for the template of the page with the differences between two segments generations.
+// The type "changes" is the data for the template of the page with the differences between two segments generations
+// (published versions).
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo

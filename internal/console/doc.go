@@ -19,11 +19,12 @@
 //
 // # Outlook
 //
-// An outlook is a forecast for a group of users. An outlook shows the number of users of the group who may receive a
-// message on a channel, now and over the next days, if no other message is sent before. For each time of the forecast,
-// the service makes the decisions of a filter call about these users, and records nothing. The forecast for one time is
-// as much work for the service as one filter call. If the group is large, the forecast is only about a sample of the
-// users, and the page says so. The console caches each outlook (forecast for a group of users) for a minute.
+// An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message on
+// a channel, now and over the next days. The forecast assumes that no other message is sent before. For each time of
+// the forecast, the service makes the decisions of a filter call about the users of the group, and records nothing. The
+// forecast for one time is as much work for the service as one filter call. If the group is large, the forecast is only
+// about a sample of the users, and the page says so. The console caches each outlook (forecast for a group of users)
+// for a minute.
 //
 // # Series
 //

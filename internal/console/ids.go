@@ -17,8 +17,8 @@ import (
 	"capper/internal/ids"
 )
 
-// The method act tries a campaign, without recording sends, for the user ids in a form. The visitor has pasted these
-// user ids, or has uploaded a file with them.
+// The method act tries a campaign, without recording sends, for the user ids that a visitor has pasted or uploaded in a
+// form.
 func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 	p, err := begin(v, v.PostFormValue("channel"))
 	if err != nil {

@@ -40,8 +40,9 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// The method "from" returns a copy of the forecast in which the numbers for the current time come from a trial. A page
-// with this copy shows only one number for the current time, although the trial and the forecast use different samples.
+// The method "from" returns a copy of the forecast in which the numbers for the current time come from a trial. The
+// trial and the forecast use different samples of the users, but a page should show only one number for the current
+// time.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -52,7 +53,7 @@ func (o *Outlook) from(t *tried) *Outlook {
 }
 
 // The method count returns the number of users that the function "of" finds in the summary for the time with the given
-// index. The method scales this number from the sample to the whole group.
+// index. The method count scales the number of users from the sample to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))

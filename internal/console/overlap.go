@@ -12,7 +12,7 @@ import (
 )
 
 // mostOthers is the maximum number of other planned audiences whose overlap with the tried audience the page shows. The
-// number is small, because the console makes a separate count for each combination of audiences.
+// constant mostOthers is small, because the console makes a separate count for each combination of audiences.
 const mostOthers = 3
 
 // othersOf reads the audience expressions of other planned campaigns from the query parameters of the page. If there
@@ -111,7 +111,8 @@ func (o *overlap) byCount() *frame.Table {
 }
 
 // The method "exactly" returns, for each number n, the number of users who are in exactly n of the audiences. The
-// method computes these numbers from the sizes of the intersections, by the principle of inclusion and exclusion.
+// method "exactly" computes its result from the sizes of the intersections, by the principle of inclusion and
+// exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

@@ -110,8 +110,8 @@ func pressureSays(p *api.Pressure) []string {
 
 func pressureCount(n int64) string { return frame.Count(n).Text }
 
-// pressureColumns returns the numbers of people who received 1 message, 2 messages, and so on. The last element counts
-// people with pressureMost or more messages.
+// pressureColumns returns the numbers of people who received 1 message, 2 messages, and so on. The last element of the
+// result counts people with pressureMost or more messages.
 func pressureColumns(s *api.PressureSpread) []int64 {
 	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
 }

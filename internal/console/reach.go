@@ -9,8 +9,8 @@ import (
 )
 
 // The type reach holds the main numbers on the page about a campaign. If the audit (record of all decisions) contains
-// the campaign's users, these numbers count each user once. Without the audit, these numbers count a user once for each
-// call.
+// the campaign's users, the main numbers count each user once. Without the audit, the main numbers count a user once
+// for each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64

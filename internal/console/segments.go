@@ -46,8 +46,8 @@ type segmentsView struct {
 	Unknown string // reason why the generations are unknown
 }
 
-// The method Made returns a text that names the program that built the segments generation in use. If the list of
-// segments generations does not contain the generation in use, Made returns "".
+// The method Made returns a text that names the program that built the segments generation (published version) in use.
+// If the list of segments generations (published versions) does not contain the generation in use, Made returns "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""
@@ -55,7 +55,7 @@ func (o *segmentsView) Made() string {
 	return toolWords(o.InUse.ToolVersion)
 }
 
-// Age returns a text about the age of the segments generation in use, or "" if the age is unknown.
+// Age returns a text about the age of the segments generation (published version) in use, or "" if the age is unknown.
 func (o *segmentsView) Age() string {
 	if o.Status.GenerationAgeSeconds == nil {
 		return ""
@@ -63,7 +63,8 @@ func (o *segmentsView) Age() string {
 	return frame.Span(time.Duration(*o.Status.GenerationAgeSeconds * float64(time.Second)))
 }
 
-// The method Cached reports whether the service loaded the segments generation in use from its local cache.
+// The method Cached reports whether the service loaded the segments generation (published version) in use from its
+// local cache.
 func (o *segmentsView) Cached() bool { return o.Status.Segments.Origin == "cache" }
 
 func showSegments(v *frame.Visit) (*frame.View, error) {
@@ -144,8 +145,8 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-// inOrder sorts the sets in the order in which the segments generation in use contains them. Sets that exist only
-// because of API calls, without a build, come last.
+// inOrder sorts the sets in the order in which the segments generation (published version) in use contains them. Sets
+// that exist only because of API calls, without a build, come last.
 func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
 	place := func(set api.SetInfo) int {
 		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
@@ -237,7 +238,7 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 	return t
 }
 
-// stateOf returns words about the state of a segments generation, such as whether it is in use.
+// stateOf returns words about the state of a segments generation (published version), such as whether it is in use.
 func stateOf(g *api.GenerationInfo, inUse string) string {
 	var is []string
 	if g.Generation == inUse {
@@ -262,7 +263,7 @@ func changesAddress(from, to string) string {
 	return "/console/" + changesAt + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
 }
 
-// notThere returns the error for a request about a segments generation that does not exist.
+// notThere returns the error for a request about a segments generation (published version) that does not exist.
 func notThere() error {
 	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
 		Do: "Choose two generations from the page Segments."}

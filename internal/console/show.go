@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture returns a chart of the forecast over time. For each time, the chart shows the users who may receive the
-// message then, the users who may receive it later, and the users who may never receive it.
+// Picture returns a chart of the forecast over time. For each time, the chart divides the users into those who may
+// receive the message then, those who may receive it later, and all others.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},

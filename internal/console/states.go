@@ -129,7 +129,8 @@ func chapter(s api.StoreStatus) string {
 const createdEmpty = "the store was created empty at this start"
 
 // fleetDiffers is a part of every store warning about a difference between this instance and others, such as in
-// config_version. The console skips these warnings if it shows the same differences from Fleet.Differing.
+// config_version. The console skips warnings with the text fleetDiffers if it shows the same differences from
+// Fleet.Differing.
 const fleetDiffers = " other instances differ from this one in "
 
 // The function "said" converts a status text of the service to a sentence that ends with a full stop.
@@ -217,8 +218,8 @@ func tooOld(list []api.GuardedSet) (names []string) {
 }
 
 // defaultsApply is a text by which the console recognises the service's warning about a segment without limits of its
-// own. The console treats the warning with this text specially, because segments without limits of their own are
-// common.
+// own. Because segments without limits of their own are common, the console shows a warning with the text defaultsApply
+// only as a note.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

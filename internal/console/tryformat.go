@@ -14,8 +14,8 @@ import (
 // mostUnpacked is the maximum size in bytes of an uploaded file after decompression.
 const mostUnpacked = 64 << 20
 
-// The variable "named" lists file formats that the page recognises but does not read. Each entry has the first bytes of
-// a file format, and the remedy that the page shows to the visitor.
+// The variable "named" lists file formats that the page recognises but does not read. Each entry of "named" has the
+// first bytes of a file format, and the remedy that the page shows to the visitor.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},
@@ -82,8 +82,8 @@ func fromUTF16(all []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// The function separator returns the character that separates the columns of an uploaded file. The function skips a
-// byte order mark, and the line "sep=" in which Excel names the separator.
+// The function separator returns the character that separates the columns of an uploaded file. The function separator
+// skips a byte order mark, and the line "sep=" in which Excel names the separator.
 func separator(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
 		_, _ = lines.Discard(len(mark)) // Discard cannot fail after Peek

@@ -21,8 +21,8 @@ const tryAt = "try"
 // about 1.4 million ids.
 const maxForm = 16 << 20
 
-// These constants limit the number of users in a trial (decisions without recorded sends). If the audience is larger,
-// the trial decides about a sample of the users.
+// These constants limit the number of users in a trial (decisions without recorded sends). If an audience has more than
+// mostNow users, the trial decides about a sample of about sampleNow users.
 const (
 	mostNow   = api.MaxBitmapUsers
 	sampleNow = 100_000
@@ -243,8 +243,8 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 // configuration changes during a trial, the page repeats the trial.
 const mostTimes = 3
 
-// atOnce calls the argument "ask" (a function) repeatedly, until all results have one segments generation and one
-// configuration as their basis.
+// atOnce calls the argument "ask" (a function) repeatedly, until all results have one segments generation (published
+// version) and one configuration as their basis.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()

@@ -54,8 +54,7 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords returns *text, or "none" if *text is empty. If the pointer "text" is nil, orWords returns the argument
-// "unknown".
+// orWords returns the text, "none" for an empty text, or the argument "unknown" for a nil pointer.
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:

@@ -28,8 +28,8 @@ func (v verdict) On() string {
 	return cmp.Or(v.Channel, "without a channel")
 }
 
-// The function judge finds out whether the rules allow a send to the user on a channel now. The function uses the state
-// of each rule, which the API returns.
+// The function judge finds out whether the rules allow a send to the user on a channel now. The function judge uses the
+// state of each rule from the API's response.
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {

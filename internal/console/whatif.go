@@ -417,8 +417,8 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 }
 
 // whatIfAge is the time for which the console keeps the result of a what-if replay. The constant whatIfKept is the
-// maximum number of these results. Because the console keeps the results, all tables and charts of a page need only one
-// replay.
+// maximum number of what-if results that the console keeps. Because the console keeps the results, all tables and
+// charts of a page need only one replay.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32

@@ -18,7 +18,7 @@ func openSource(ctx context.Context, s *Subject) (objects.Location, error) {
 const signedWithin = 15 * time.Minute
 
 // If the clocks of this machine and of S3 differ by more than the constant "tolerable", `capper doctor` prints a
-// warning. The value is some seconds, because S3 servers report their time in whole seconds.
+// warning. The constant "tolerable" is some seconds, because S3 servers report their time in whole seconds.
 const tolerable = 5 * time.Second
 
 // s3Clock compares the clock of this machine with the clock of the S3 server.

@@ -46,7 +46,7 @@ type check struct {
 const defaultTime = 15 * time.Second
 
 // The type "notes" collects the findings of one check, and is safe for concurrent use. After the time limit of the
-// check, a value of this type ignores further findings.
+// check, the notes ignore further findings.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -84,7 +84,8 @@ func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// The method take returns the findings of a check so far. After this call, the notes ignore further findings.
+// The method take returns the findings of a check so far. After a call of take, the notes (collected findings) ignore
+// further findings.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,7 +115,7 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// The method run runs a check and returns its findings. The method does not wait for a check that exceeds its time
+// The method run runs a check and returns its findings. The method run does not wait for a check that exceeds its time
 // limit, for example because a file system does not respond.
 func (c *check) run(ctx context.Context) []Finding {
 	within := cmp.Or(c.Within, defaultTime)

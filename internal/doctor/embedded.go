@@ -83,15 +83,15 @@ func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	judgeRoom(n, path, need, fmt.Sprintf("%d users with %g sends", s.Users, load.Sends))
 }
 
-// The method load returns the planned load (users and sends). From this load, the doctor computes the required memory
-// and disk space.
+// The method load returns the planned load (users and sends). From the planned load, the doctor computes the required
+// memory and disk space.
 func (s *Subject) load() sizing.Load {
 	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density, IDs: s.kind()}
 	return load.WithDefaults()
 }
 
 // The method kind returns the kind of the user ids in the segments. If the ids are dense (32-bit numbers), or if their
-// kind is unknown, it returns "".
+// kind is unknown, the method kind returns "".
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()

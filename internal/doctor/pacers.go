@@ -10,7 +10,7 @@ import (
 )
 
 // permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one permit.
-// The number is from the section "Pacing against others" of docs/benchmarks.md.
+// The value of permitsOfShard is from the section "Pacing against others" of docs/benchmarks.md.
 const permitsOfShard = 50_000
 
 // The function "pacers" checks the total load of all pacers of a group, because one Redis master holds these pacers.
@@ -40,7 +40,8 @@ func pacers(s *Subject) check {
 	}}
 }
 
-// A load is the number of permits per second that the pacers with one log can grant together.
+// A load is the number of permits per second that all pacers can grant together, except pacers with a log for each
+// message or key.
 type load struct {
 	pacers       int     // number of these pacers
 	all, busiest float64 // sum over all pacers, and over the pacers of the busiest group

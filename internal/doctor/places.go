@@ -214,7 +214,7 @@ var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
 // fileSystem returns the type of the file system that contains a directory, according to the table of mounts. If the
-// table lacks the file system, fileSystem returns "".
+// table of mounts does not contain the file system, fileSystem returns "".
 func fileSystem(mounts, dir string) (kind string) {
 	at, err := filepath.EvalSymlinks(nearest(dir))
 	if err != nil {

@@ -38,8 +38,8 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// The function "absent" returns a check that reports that the service's process does not exist. The doctor then makes
-// no other checks of the process.
+// The function "absent" returns a check that reports that the service's process does not exist. If the service's
+// process does not exist, the doctor makes no other checks of the process.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+

@@ -164,7 +164,7 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 }
 
 // isOfRole reports whether a warning says that the permission for the Redis command ROLE is missing. The store works
-// without the permission for ROLE, but needs the permissions for all its other commands.
+// without the permission for ROLE, but not without the permissions for its other Redis commands.
 func isOfRole(warning string) bool {
 	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
 }

@@ -30,8 +30,8 @@ func onlyHere(addrs []string) bool {
 
 const allSlots = 16384
 
-// These constants are the recommended range for cluster-node-timeout. After this timeout, a Redis Cluster treats a
-// silent node as failed.
+// These constants are the recommended range for the Redis setting cluster-node-timeout. A Redis Cluster treats a node
+// as failed if the node does not respond for the time cluster-node-timeout.
 const (
 	shortestNodeTimeout = time.Second
 	longestNodeTimeout  = 15 * time.Second

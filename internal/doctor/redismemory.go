@@ -111,8 +111,8 @@ func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, 
 	}
 }
 
-// leastBacklog is the minimum size in bytes of the replication backlog. With such a backlog, a replica can catch up
-// after a short interruption.
+// leastBacklog is the minimum size in bytes of the replication backlog. With a replication backlog of this size, a
+// replica can catch up after a short interruption.
 const leastBacklog = 64 << 20
 
 // judgeReplication checks whether a replica can catch up after an interruption.
@@ -144,8 +144,9 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeOutputLimit checks the Redis setting for the output buffers of replicas. The value of the setting is a text such
-// as "normal 0 0 0 slave 268435456 67108864 60 …", in which three numbers follow each class of connections.
+// judgeOutputLimit checks the Redis setting for the output buffers of replicas. In the setting
+// client-output-buffer-limit, three numbers follow each class of connections, for example "normal 0 0 0 slave 268435456
+// 67108864 60 …".
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {

@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// readTime is the time limit for reading a whole segments generation.
+// readTime is the time limit for reading a whole segments generation (published version).
 const readTime = 2 * time.Minute
 
 // lookTime is the time limit of a check that reads from the location of the segments or of the audit.
@@ -34,8 +34,8 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// The method source opens the location of the segments for a check. After an error, the method adds a finding and
-// returns nil.
+// The method source opens the location of the segments for a check. After an error, the method source adds a finding
+// and returns nil.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -173,8 +173,8 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 }
 
 // judgeLosses counts the users that sets have lost from the cached segments generation to the published generation. A
-// service makes the same check at its start. Without a cached generation, judgeLosses compares with the previous
-// generation at the location.
+// service makes the same check at its start. Without a cached generation (published version), judgeLosses compares with
+// the previous generation at the location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",

@@ -28,11 +28,11 @@ var _ Location = (*Directory)(nil)
 // path need not exist yet.
 func NewDirectory(root string) *Directory { return &Directory{root: filepath.Clean(root)} }
 
-// lockName is the name of the lock file. Replace holds a lock on this file while it replaces a document.
+// lockName is the name of the file on which Replace holds a lock while it replaces a document.
 const lockName = ".current.lock"
 
-// TempPrefix begins the name of a file that a Directory has not completed yet. After a crash, such a file may remain in
-// the directory.
+// TempPrefix begins the name of a file that a Directory has not completed yet. After a crash, an incomplete file may
+// remain in the directory.
 const TempPrefix = ".tmp-"
 
 // Name implements Source.

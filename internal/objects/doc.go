@@ -11,10 +11,10 @@
 // not the writing methods. The test TestLocation checks that a directory and a real S3 server behave in the same way.
 //
 // A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
-// file. After a crash, this temporary file may remain in the directory. The method Replace of a Directory holds a file
-// lock while it works; if the process dies, the operating system releases the lock. If the file system hangs, the
-// methods of a Directory return a second after the end of their contexts. For each path, at most one hung file
-// operation remains.
+// file. After a crash, a file with a temporary name may remain in the directory. The method Replace of a Directory
+// holds a file lock while it works; if the process dies, the operating system releases the lock. If the file system
+// hangs, the methods of a Directory return a second after the end of their contexts. For each path, at most one hung
+// file operation remains.
 //
 // In S3, Replace sends a conditional PUT request (If-Match, If-None-Match). Before the first conditional PUT, a test
 // request (probe) checks that the server honours the headers If-Match and If-None-Match. If the S3 server ignores
@@ -26,8 +26,8 @@
 // # Files
 //
 // File patterns have the same meaning for a directory and for a bucket; "**" matches any number of directories. If the
-// connection breaks while an S3 object is read, package objects continues at the next byte, but only if the object
-// still has the same version.
+// connection breaks during the download of an S3 object, package objects continues at the next byte, provided that the
+// object still has the same version.
 //
 // # Errors
 //

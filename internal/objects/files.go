@@ -23,8 +23,8 @@ type Dated interface {
 	ChangedAt() time.Time
 }
 
-// ChangedAt returns the time of the last write to an input file that Files.Open has opened. If this time is unknown,
-// for example for a pipe, the result "ok" is false.
+// ChangedAt returns the time of the last write to an input file that Files.Open has opened. If the time of the last
+// write is unknown, for example for a pipe, the result "ok" is false.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The constant grace is the time for which a file operation may continue after the end of its context. A file system
-// that works ends the operation within this time, so that a caller who has ended finds no file that changes later.
+// The constant grace is the time for which a file operation may continue after the end of its context. On a working
+// file system, each operation ends within the time grace, so that it changes no file after the caller has gone on.
 const grace = time.Second
 
 // The type "hung" runs file operations that may never return, for example on a network mount whose server is down. A
@@ -22,9 +22,9 @@ type hung struct {
 }
 
 // The method do runs the function "work", but returns an error if "work" is still running when ctx ended longer ago
-// than the time grace. A later call for the same path waits until the function "work" of the earlier call ends, so at
-// most one abandoned operation per path exists. After an error of ctx, the function "work" may still run, so the caller
-// must not read its results.
+// than the time grace. A later call for the same path waits until the function "work" of the earlier call ends. At most
+// one abandoned operation per path therefore exists. After an error of ctx, the function "work" may still run, so the
+// caller must not read its results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {

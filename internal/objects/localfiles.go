@@ -19,8 +19,8 @@ type LocalFiles struct{}
 var _ Files = LocalFiles{}
 
 // Glob implements Files. In a pattern, both "**" and "*/" follow symbolic links to directories. If a pattern with "["
-// is also the name of an existing file, Glob returns this file and no others. The reason is that a shell may expand
-// "*.csv" to a name with "[", and such a name does not match itself as a pattern.
+// is also the name of an existing file, Glob returns this file and no others. A shell may expand "*.csv" to a file name
+// with "[", which does not match itself if it is used as a pattern.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
@@ -86,8 +86,8 @@ type localWalk struct {
 	names []string
 }
 
-// walkLocal returns the names of all files below the folder in the argument "root". If this folder does not exist,
-// walkLocal returns no names.
+// walkLocal returns the names of all files below the folder in the argument "root". If the folder "root" does not
+// exist, walkLocal returns no names.
 func walkLocal(ctx context.Context, root string) ([]string, error) {
 	stat, err := os.Stat(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {

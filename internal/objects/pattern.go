@@ -50,7 +50,7 @@ func (p *pattern) sort(names []string) Matches {
 }
 
 // The function match reports whether a file name matches the pattern, and whether the name is that of a data file. The
-// arguments are the path elements of the pattern and of the file name.
+// argument "parts" holds the path elements of the pattern, and the argument "name" holds those of the file name.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {
 		ok = len(parts) == 0 && len(name) == 0
@@ -75,8 +75,9 @@ func match(parts, name []string) (ok, data bool) {
 }
 
 // The function "hidden" reports whether a path element, for example "_SUCCESS", is not part of the name of a data file.
-// If the pattern itself contains this prefix or ending of the path element, the result is false. For a folder of a
-// partitioned table, such as "_date=2026-01-01", the result is also false.
+// The prefix "." or "_" does not make a path element hidden if the pattern begins with the same character. The ending
+// ".crc" does not make a path element hidden if the pattern has the same ending. The folder of a partitioned table,
+// such as "_date=2026-01-01", is not hidden.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

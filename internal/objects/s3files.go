@@ -12,7 +12,7 @@ import (
 )
 
 // S3Files reads the input files of segmentbuild with names like s3://bucket/key. All reads share one S3 client. Every
-// file must have the length that the listing or a separate HEAD request reported. By this check, S3Files detects a
+// file must have the length that the listing or a separate HEAD request reported. By the length, S3Files detects a
 // proxy that truncates a text after a line and adjusts the Content-Length.
 type S3Files struct {
 	cfg  S3Config
@@ -93,8 +93,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return object, object.size, nil
 }
 
-// The method size returns the length that an S3 object must have. The result "from" names the origin of this length
-// (the listing or a HEAD request), for error messages.
+// The method size returns the length that an S3 object must have. The result "from" says, for error messages, whether
+// the length comes from the listing or from a HEAD request.
 func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
 	f.mu.Lock()
 	size, listed := f.sizes[name]

@@ -14,7 +14,7 @@ import (
 
 // If a connection breaks during a download, an s3Object requests the missing bytes, at most s3Breaks times in a row.
 // After patientBytes further bytes have arrived, an s3Object counts broken connections from 0 again. The constant
-// s3FirstPause is the pause before the first such request; the pause doubles with each further request.
+// s3FirstPause is the pause before the first request for missing bytes; the pause doubles with each further request.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
@@ -38,8 +38,8 @@ type s3Object struct {
 	since  int64 // value of at when the last connection broke
 }
 
-// The method start sends the first request for the S3 object. The response to this request determines the version and
-// the size of the S3 object.
+// The method start sends the first request for the S3 object. The response to the first request determines the version
+// and the size of the S3 object.
 func (o *s3Object) start() error {
 	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
 	if err != nil {

@@ -47,8 +47,8 @@ func setRetries(o *s3.Options, cfg S3Config) {
 }
 
 // The type "telling" is the aws.Retryer (retry policy) for requests that are retried until their context ends
-// (S3Config.Patient). The type "telling" stores the error of the last attempt. Without this error, a request whose
-// context ends during a pause between two attempts would report nothing but the end of the context.
+// (S3Config.Patient). The type "telling" stores the error of the last attempt. Without the stored error, a request
+// whose context ends during a pause between two attempts would report only the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)

@@ -105,8 +105,8 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 // S3 location to check that the server honours conditions. No process reads the test object.
 const ProbeKey = "probe.json"
 
-// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On such a server, two
-// publishers of segments could overwrite each other's objects.
+// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On a server that ignores the
+// conditions, two publishers of segments could overwrite each other's objects.
 var ErrNoConditions = errors.New(
 	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
 		"nothing was published, because two publishers could overwrite each other")
@@ -138,8 +138,8 @@ func (b *bucket) probe(ctx context.Context) error {
 
 // lostRace reports whether an error of a conditional write means that another process has changed the object. The HTTP
 // status 412 means that the condition of the write failed. The HTTP status 409 means that another conditional write was
-// in progress. The HTTP status 404 means that the object has disappeared since the caller read the tag. If there is no
-// tag, the HTTP status 404 means that the bucket does not exist, so lostRace returns false.
+// in progress. The HTTP status 404 means that the object has disappeared since the caller read the tag. If the argument
+// "tag" is "", the HTTP status 404 means that the bucket does not exist, so lostRace returns false.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

@@ -53,8 +53,8 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	return result, err
 }
 
-// The function Latest returns the configuration version and the segments generation of the latest call before the time
-// "until". If the audit contains no such call, the result "ok" is false.
+// The function Latest returns the configuration version and the segments generation of the latest filter call before
+// the time "until". If the audit contains no filter call before the time "until", the result "ok" is false.
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

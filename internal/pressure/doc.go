@@ -14,14 +14,14 @@
 // A send counts in the week of the call. A send with "enforce": false counts, too. A repeated call for the same send
 // does not count, unless the result of the first call was unknown. If the first result was unknown, the send counts at
 // the time of the repeated call. A release (removal of a send) reduces the count of the week with the latest send of
-// the message on the channel. If the result of a release is unknown, the release reduces the count after a repeated
-// release reports that the user's log contains no such send. Sends that are missing in the audit, such as imported
-// sends or lost sends, do not count. Messages to erased users do not count, because readers of the audit hide erased
-// users. Erased users count as users without messages until a new build of the segments omits these users.
+// the message on the channel. A release with an unknown result reduces the count only when a repeated release reports
+// that the user's log contains no send of the message. Sends that are missing in the audit, such as imported sends or
+// lost sends, do not count. Messages to erased users do not count, because readers of the audit hide erased users.
+// Erased users count as users without messages until a new build of the segments omits these users.
 //
-// For all weeks, package pressure takes the segment of a user from the segments generation in use. The people without a
-// message are the users of a segment who received no message in a week. For users in no segment, package pressure
-// cannot count the people without a message.
+// For all weeks, package pressure takes the segment of a user from the segments generation (published version) in use.
+// The people without a message are the users of a segment who received no message in a week. For users in no segment,
+// package pressure cannot count the people without a message.
 //
 // A user has reached a limit if the limit would deny the next send to the user. Package pressure applies the limits of
 // the policy in force to the sends in the audit. Shadow limits (limits on trial) deny nobody, so package pressure omits
@@ -41,7 +41,7 @@
 // Package pressure stores the numbers of messages of 65,536 consecutive users in bitmaps, one for each binary digit of
 // the numbers (bitmap.Counts). Each bitmap takes 8 KiB, for one week and one row of the output. A call with many users
 // is cheap to count, with a few operations for each 64 users. If the bitmaps would exceed Config.MemoryBytes, package
-// pressure counts only the lower half of the users, and then reads the audit records again for the other users.
+// pressure first counts only the lower half of the users. It then reads the audit records again for the other users.
 //
 // The sends of a message stay in memory, as bitmaps from the audit records, until no release and no limit can concern
 // these sends.

@@ -61,8 +61,8 @@ func (t *takers) largest() []*message {
 // limitKey identifies a limit by its name and by the version of the configuration.
 type limitKey struct{ config, limit string }
 
-// A span holds all limits with the same name in one configuration. Each segment may have its own limit with this name.
-// Limits with a maximum of 0 are in a separate field, because no campaign causes their denials.
+// A span holds all limits with the same name in one configuration. Several segments may each have a limit with the same
+// name. Limits with a maximum of 0 are in a separate field, because no campaign causes their denials.
 type span struct {
 	limits   []capping.Limit // limits with a maximum above 0
 	channels capping.ChannelSet
@@ -108,7 +108,7 @@ func (e *engine) spanOf(key limitKey) *span {
 }
 
 // The method "after" returns the beginning of the longest window of the limits in the argument s, at the time of a
-// recorded call. A send after the returned time was within the window of at least one of these limits.
+// recorded call. A send after the returned time was within the window of at least one of the limits in s.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {
@@ -155,7 +155,7 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 }
 
 // heldBack counts the users in a group of an audit record to whom a limit denied the message for the first time. The
-// method heldBack also counts the campaigns that had sent to these users before.
+// method heldBack also counts the campaigns that had sent to the denied users before.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {

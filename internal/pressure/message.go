@@ -54,8 +54,8 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// The method sweep frees the memory of sends that no user's log contains any more. The method does this about twenty
-// times within the longest time for which a log keeps a send.
+// The method sweep frees the memory of sends that no user's log contains any more. The method sweep frees memory about
+// twenty times within the longest time for which a log keeps a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
 		return

@@ -308,7 +308,7 @@ func sum(list []int64) (total int64) {
 }
 
 // The method "sorted" returns the campaigns for which the function "by" returns more than 0, the highest value first.
-// The result has at most the configured number of campaigns.
+// The method "sorted" returns at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {
 		if by(c) > 0 {

@@ -202,7 +202,7 @@ func (p *people) remove(m *message, at capping.Instant, week int, users *roaring
 }
 
 // If the pass over the records needs too much memory, the method bound frees the upper half of the pages (65,536 users
-// each). A further pass counts the users of these pages.
+// each). A further pass counts the users of the freed pages.
 func (p *people) bound() {
 	if p.bytes <= p.MemoryBytes || len(p.pages) < 2 {
 		return

@@ -47,8 +47,8 @@ type Config struct {
 	MemoryBytes int64
 }
 
-// Segments is the part of capping.Segments that package pressure needs from a segments generation. The type
-// *segments.Snapshot implements the interface Segments.
+// Segments is the part of capping.Segments that package pressure needs from a segments generation (published version).
+// The type *segments.Snapshot implements the interface Segments.
 type Segments interface {
 	Generation() string
 	Names() []string
@@ -60,7 +60,8 @@ type Segments interface {
 
 var _ Segments = (*segments.Snapshot)(nil)
 
-// The method In puts a segments generation, and the sizes of the generation's segments, into the Config.
+// The method In puts a segments generation (published version), and the sizes of the generation's segments, into the
+// Config.
 func (c *Config) In(s *segments.Snapshot) {
 	c.Segments, c.Sizes = s, map[string]int64{}
 	for _, size := range s.Segments() {
@@ -147,8 +148,8 @@ func (c *Config) start() capping.Instant {
 	return c.Until - capping.Instant(c.Weeks)*capping.Instant(Week.Milliseconds())
 }
 
-// The method week returns the index of the week that contains a time: 0 for the latest week, and -1 for a time outside
-// all counted weeks.
+// The method week returns the index of the week that contains a time: 0 for the latest week, -1 outside all counted
+// weeks.
 func (c *Config) week(at capping.Instant) int {
 	if at >= c.Until || at < c.start() {
 		return -1

@@ -19,7 +19,8 @@ var activityParameters = []string{"since", "until"}
 
 // usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. If an hour ended longer
 // ago than the constant "settled", the service keeps the hour's counts in memory for the time in the constant "reused".
-// The service does not keep the counts of more recent hours, because other instances may still add to them.
+// The service does not keep the counts of an hour that ended more recently, because other instances may still add to
+// them.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour

@@ -74,8 +74,8 @@ func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
-// AuditFile logs a change that no API call made, for example a new configuration file or a new generation of
-// segments. The log line that AuditFile writes has the form of the audit lines for API calls.
+// AuditFile logs a change that no API call made, for example a new configuration file or a new generation of segments
+// (published version). The log line that AuditFile writes has the form of the audit lines for API calls.
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", trace.NewID(time.Now())}
 	logger.Info("audit", append(line, attrs...)...)

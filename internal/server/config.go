@@ -91,8 +91,8 @@ type Config struct {
 }
 
 // A History lists and compares the segments generations that were published. A History is safe for concurrent use. Each
-// method of a History returns as soon as its context ends. If a segments generation does not exist, the error wraps
-// objects.ErrNotFound.
+// method of a History returns as soon as its context ends. If a segments generation (published version) does not exist,
+// the error wraps objects.ErrNotFound.
 type History interface {
 	// List returns the newest generations and the generation in use at the location.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
@@ -115,8 +115,9 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
-// ofKind returns a function that works like pin, and also checks that the segments generation has the same kind of
-// user ids as the server. In a generation with another kind of ids, the same number could identify a different user.
+// ofKind returns a function that works like "pin", and also checks that the segments generation has the same kind of
+// user ids as the server. In a segments generation with another kind of ids, the same id number could belong to a
+// different user.
 func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	kind, check := ids.Dense, ""
 	if scheme != nil {

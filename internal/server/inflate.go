@@ -53,8 +53,8 @@ func notGzip(cause error) *wire.Failure {
 
 var errBeyond = errors.New("the decompressed request body has more bytes than allowed")
 
-// boundedReader reads from another reader, and returns an error as soon as that reader has supplied more bytes than
-// the field "left" says.
+// boundedReader reads from another reader, and returns an error as soon as that reader has returned more than "left"
+// bytes.
 type boundedReader struct {
 	r    io.Reader
 	left int64

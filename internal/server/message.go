@@ -90,8 +90,7 @@ func (o userOutcomes) take(r *audit.Record) {
 }
 
 // The method "holders" returns the given users who, according to their outcome, may have a send on the channel. The
-// method take needs this selection, because the audit record of a release on all channels contains users of every
-// channel.
+// method take calls "holders" because the audit record of a release on all channels contains users of every channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {
@@ -103,8 +102,8 @@ func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	return found.Bitmap()
 }
 
-// The method settle gives each user one outcome. From the bitmaps of the outcomes denied and unavailable, the method
-// removes the users who have a send.
+// The method settle gives each user one outcome. The method settle removes users who have a send from the bitmaps of
+// the outcomes "denied" and "unavailable".
 func (o userOutcomes) settle() {
 	sent := o[userOutcome{kind: audit.Allowed}]
 	if sent == nil {
@@ -169,8 +168,8 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// The method "calls" passes each audit record of a message on a channel to the function in the argument "take", from
-// the earliest to the latest. The returned faults name the audit files that could not be read.
+// The method "calls" passes each audit record of a message on a channel to the function "take", from the earliest to
+// the latest. The returned faults name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
 ) (faults []string, err error) {

@@ -247,8 +247,8 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 }
 
 // The method namespace returns the namespace that the caller of the API requests. If a call requests a list of
-// messages, the result "" of namespace() means all namespaces. In all other calls, the result "" of namespace() means
-// the messages without a namespace.
+// messages, the result "" of namespace() means all namespaces. In a call that requests no list of messages, the result
+// "" of namespace() means the messages without a namespace.
 func (c caller) namespace() (string, error) {
 	asked, given := c.Parameters["namespace"]
 	switch {

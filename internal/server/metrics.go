@@ -70,7 +70,7 @@ func newMetrics(
 }
 
 // The variable "expected" lists the HTTP statuses for which every route has a counter from the start, with the value 0.
-// Alert rules on the increase of a counter need these counters to exist before the first failure.
+// An alert rule on the increase of a counter works only if the counter exists before the first failure.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 

@@ -15,11 +15,12 @@ import (
 )
 
 // smallBody is the maximum size in bytes of the request body in a call that lists no users. A request body without
-// users usually needs about a twentieth of this maximum.
+// users usually needs about a twentieth of smallBody.
 const smallBody = 64 << 10
 
-// permitsPrice is the price of one permit request in the client's rate limit, which counts users. The price does not
-// depend on the number of permits, because the store has about as much work for 1 permit as for 100,000 permits.
+// permitsPrice is the price of one permit request in the client's rate limit, which counts users. The price of a permit
+// request does not depend on the number of permits, because 100,000 permits are about as much work for the store as
+// one.
 const permitsPrice = 1
 
 // The method "permits" serves POST /v1/permits.
@@ -239,8 +240,8 @@ func standingOf(s *pacing.Standing) api.PacerState {
 }
 
 // stateOf converts the state of a pacer to the type that responses use. If the argument "counted" is true, s is the
-// state of one log. If "counted" is false, the pacer has a log for each message or key, and s says nothing about used
-// permits.
+// state of one log of permits. If "counted" is false, the pacer has a separate log for each message or key, and s does
+// not say how many permits are used.
 func stateOf(s *pacing.Standing, counted bool) api.PacerState {
 	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next),
 		MaxWait: capping.Span(s.LongestWait()), Group: s.Group}

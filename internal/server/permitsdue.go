@@ -6,13 +6,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// The type "due" maps a future Unix time in seconds to a number of granted permits. The slots (start times) of these
-// permits are in the second that ends at the Unix time. The number is negative if clients returned permits through this
-// instance that another instance had granted.
+// The type "due" maps a future second (the Unix time of its end) to the number of granted permits with slots (start
+// times) in the second. A number of permits is negative if clients returned permits through this instance that another
+// instance had granted.
 type due map[int64]int
 
-// The method add adds the granted permits of a call to the counts. If the argument "permits" is below the number of
-// permits in runs, the method adds only the last permits.
+// The method add adds the granted permits of a call to the counts. If the runs contain more permits than the argument
+// "permits" says, the method add counts only the last permits of the runs.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
@@ -22,8 +22,8 @@ func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 }
 
 // The method remove subtracts the permits that a client returned unused from the counts. If the argument "sole" is
-// true, no other instance uses the store. In this case, no count becomes negative: an earlier process, which has ended,
-// granted the returned permits that are not in the counts.
+// true, no other instance uses the store, and the method remove deletes negative counts. A negative count then means
+// that an earlier process, which has ended, granted the returned permits.
 func (d due) remove(now time.Time, runs []pacing.WaitRun, sole bool) {
 	for i := range runs {
 		d.addRun(now, &runs[i], 0, -1)
@@ -51,8 +51,8 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 }
 
 // take() removes from the map all permits whose slots (start times) are not in the future, and returns their number. If
-// this number is negative, take() returns 0 and keeps the number for its next call, so that the sum over all instances
-// becomes right.
+// the number of permits is negative, take() returns 0 and keeps the number for its next call, so that the sum over all
+// instances becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

@@ -96,8 +96,8 @@ func (p *pressures) enter(key string, question *pressureKey) (leave func(), ende
 	}, nil, nil
 }
 
-// The method find returns the cached response to a request with the parameters in key. If this response is missing or
-// more than a minute old, find returns nil.
+// The method find returns the cached response to a request with the parameters in key. If the cache has no response
+// that is less than a minute old, the method find returns nil.
 func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -361,8 +361,7 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// The function "hidden" returns the message m. If m belongs to another namespace, the function removes the id and the
-// title of m.
+// The function "hidden" returns the message m, without its id and title if m belongs to another namespace.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
 		m.MessageID, m.Title = "", ""

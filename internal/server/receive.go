@@ -19,9 +19,9 @@ type receiver struct {
 	Remedy  string // advice in the error text for a body that is too large
 }
 
-// refuseEarly checks the request header, and may refuse the call before the server reads the body. The method refuses a
-// body with a wrong size or content type. The method also refuses a call if a budget is exhausted and the client
-// already holds its whole share.
+// refuseEarly checks the request header, and may refuse the call before the server reads the body. The method
+// refuseEarly refuses a body with a wrong size or content type. The method refuseEarly also refuses a call if a budget
+// is exhausted and the client already holds its whole share of the budget.
 func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	if err := checkMedia(r); err != nil {
 		return err

@@ -20,7 +20,7 @@ type Audit interface {
 }
 
 // The type "part" is the result of one step of a release (removal of a message's recorded sends), which covers up to
-// partUsers users. The function that receives a part of the result also owns the slices of the part.
+// partUsers users. A function that receives a part owns the slices in it, and may change them.
 type part struct {
 	Message capping.Message
 	Channel capping.Channel // 0: all channels
@@ -73,8 +73,8 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 }
 
 // The method "grants" reads from the audit the users with recorded sends of the message, separately for each channel.
-// Sends without a channel are the last element of the result, because only a release on all channels removes these
-// sends.
+// Sends without a channel are the last element of the result, because only a release on all channels removes sends
+// without a channel.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {

@@ -131,8 +131,8 @@ func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	return wire.MembersOf(generation, c.id)
 }
 
-// generationHeader is the response header with the name of the segments generation, for responses whose body has no
-// field for this name.
+// generationHeader is the response header with the name of the segments generation (published version), for responses
+// whose body has no field for this name.
 const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
@@ -179,7 +179,7 @@ func (s *Server) segmentBitmap(c *call) error {
 }
 
 // The function "matches" reports whether the header If-None-Match contains the entity tag of the response. The function
-// uses the weak comparison of RFC 9110, because proxies that compress responses mark entity tags as weak.
+// "matches" uses the weak comparison of RFC 9110, because proxies that compress responses mark entity tags as weak.
 func matches(headers []string, tag string) bool {
 	for given := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		given = strings.TrimSpace(given)
@@ -221,8 +221,8 @@ func (s *Server) generationChanges(c *call) error {
 	return writeJSON(c.w, wire.Changes(changes))
 }
 
-// comparingTime is the time limit for comparing two segments generations, as a multiple of the usual time limit of a
-// call.
+// comparingTime is the time limit for comparing two segments generations (published versions), as a multiple of the
+// usual time limit of a call.
 const comparingTime = 4
 
 // ofSource converts an error that occurred while the server read published segments to a failure for the caller.

@@ -43,7 +43,7 @@ func (s *Server) liveSizes() []live.Size {
 	return nil
 }
 
-// inUse returns the segments generation in use, or nil when no generation is loaded.
+// inUse returns the segments generation (published version) in use, or nil when no generation is loaded.
 func (s *Server) inUse() *segments.Snapshot {
 	snapshot, err := s.finder.Pin("")
 	if err != nil {
@@ -340,8 +340,7 @@ func (s *Server) setMembers(c *call) error {
 	return writeJSON(c.w, wire.MembersPage(c.id, changes, n, asOf, gate.OpenClient))
 }
 
-// liveMemberships lists those changes of sets by API calls that now decide, instead of the build, whether the user is
-// in a set.
+// liveMemberships lists the changes by API calls that now override the published builds of sets for the user.
 func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	store := s.liveStore()
 	if store == nil {

@@ -107,8 +107,8 @@ func (s *Server) readiness(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
 
-// The method missing returns the sets that the policy requires but that the current segments generation does not
-// contain.
+// The method missing returns the sets that the policy requires but that the current segments generation (published
+// version) does not contain.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
 func notReady(reason string) *wire.Failure {

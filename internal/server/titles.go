@@ -20,8 +20,8 @@ type titled struct {
 }
 
 // addTitles reads the titles of all messages in one store call, and writes them to the given fields of the response.
-// The title stays empty if the message has no title, if the store does not respond in time, or if the caller may not
-// see the namespace. If the argument "namespace" is "", the caller may see all namespaces.
+// The title stays empty if the message has none, if the store does not respond in time, or if the caller may not see
+// the namespace. If the argument "namespace" is "", the caller may see all namespaces.
 func (s *Server) addTitles(ctx context.Context, namespace string, places []titled) {
 	if s.messages.Counts == nil {
 		return

@@ -28,8 +28,8 @@ func (b *watchedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// watchBody lets refuse know whether the server has read the request body. Requests without a body need no watching.
-// With HTTP/2, a refusal reaches the client in any case.
+// watchBody makes the call remember, for the method refuse, whether the server has read the request body. Requests
+// without a body need no watching. With HTTP/2, a refusal reaches the client in any case.
 func (c *call) watchBody() {
 	if c.r.ProtoMajor == 1 && c.r.ContentLength != 0 {
 		c.body.ReadCloser = c.r.Body
@@ -38,9 +38,9 @@ func (c *call) watchBody() {
 }
 
 // The method refuse writes the failure f as the response to c. If the client is still sending the body, refuse returns
-// the largest number of bytes of the body that the server should still read with discard. Otherwise, refuse returns 0.
+// the maximum number of bytes that the server should still read with the method discard. Otherwise, refuse returns 0.
 // Many clients read the response only after they have sent the whole body. If the server closed the connection earlier,
-// these clients would get a broken connection instead of the response, and repeat the call.
+// such a client would get a broken connection instead of the response, and repeat the call.
 func (s *Server) refuse(c *call, id string, f *wire.Failure) (unread int64) {
 	most := drainBytes(s.bounds, f)
 	control := http.NewResponseController(c.w)
@@ -66,7 +66,7 @@ func (c *call) discard(n int64) {
 }
 
 // drainBytes returns the number of bytes of a request body that the server discards. If the body is too large, the
-// number is a multiple of the permitted size.
+// server discards up to four times the permitted size.
 func drainBytes(b gate.Bounds, f *wire.Failure) int64 {
 	if f.Code == api.CodeTooLarge {
 		return 4 * b.BodyBytes

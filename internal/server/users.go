@@ -166,7 +166,7 @@ func (s *Server) decidedUsers(c *call) error {
 }
 
 // The method name returns a function that appends the id of a user to dst. The returned function takes the ids from the
-// segments generation in use.
+// segments generation (published version) in use.
 func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
 	if snapshot := s.inUse(); snapshot != nil {
 		return snapshot.Name

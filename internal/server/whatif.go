@@ -14,8 +14,8 @@ import (
 )
 
 // A Replay function decides again, under another policy, about the recorded calls in the audit of all instances; see
-// whatif.Replay. A Replay function returns as soon as its context ends. If a segments generation does not exist, the
-// error of a Replay function wraps objects.ErrNotFound.
+// whatif.Replay. A Replay function returns as soon as its context ends. If a segments generation (published version)
+// does not exist, the error of a Replay function wraps objects.ErrNotFound.
 type Replay func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error)
 
 // These constants limit the replays of POST /v1/whatif, which decide recorded calls again under other limits.

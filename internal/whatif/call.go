@@ -47,8 +47,8 @@ type call struct {
 	images       []capping.UserID // ids of the users, in place of their numbers
 }
 
-// atOnce is the number of users that the replay checks together. The data of atOnce users fits in the cache of a
-// processor core.
+// atOnce is the number of users that the replay checks together. The constant atOnce is small enough that the data of
+// as many users fits in the cache of a processor core.
 const atOnce = 1 << 12
 
 // The method begin prepares the call c for the replay of the next audit record.
@@ -158,8 +158,8 @@ func (c *call) anyDiverged() (found bool) {
 }
 
 // The method "blocks" calls the function "each" for every block of 65,536 ids with users of the call, in ascending
-// order. During a call of "each", c.cursors holds a position for each group of the record: the position of this block
-// or of the next block. After the last block of ids, the method "blocks" checks the users in the queue.
+// order. During a call of "each", c.cursors holds, for each group of the record, the position of the current block or
+// of the group's next block. After the last block of ids, the method "blocks" checks the users in the queue.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -184,7 +184,7 @@ func (c *call) blocks(each func(key int) error) error {
 }
 
 // The method "in" reports whether the group of the audit record has users in the current block of ids. The argument
-// "key" of the method "in" is the key of this block.
+// "key" of the method "in" is the key of the current block.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key

@@ -29,9 +29,9 @@
 // user's segment (likeness). The policies may keep sends in users' logs for different times. If only one of the
 // policies still keeps the first sends of the message, the replay also judges all users of the call.
 //
-// If the replay uses another segments generation than the recorded call, the replay judges every user. The replay then
-// takes the users' segments for both policies from this other generation, so that both counts of a row concern the same
-// users.
+// If the replay uses another segments generation (published version) than the recorded call, the replay judges every
+// user. The replay then takes the users' segments for both policies from the other generation, so that both counts of a
+// row concern the same users.
 //
 // # Memory and speed
 //
@@ -40,11 +40,11 @@
 // (an entry of 4 bytes) says where the memory block with the user's sends is. If a page has few users, it allocates
 // memory for 64 neighbouring ids at a time. A user has a second list of sends only if the user's two histories differ.
 // Until the replay judges a user of a page, the sends to the page's users remain in the bitmaps of the audit records.
-// If all users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes the
-// bitmap of the whole block in one step. If the outcome of a user in the page differs under the alternative policy, the
-// page needs 2 bytes and one bit of further memory for each id. The replay removes a send from the users' histories
-// when no limit counts the send any more. The replay checks 4,096 users at a time, so that the data of these users
-// stays in the cache of a processor core.
+// If the two histories are equal for all users of a block of 65,536 ids, and the rules are the same, the replay
+// processes the block's bitmap in one step. When the outcome of a user in the page first differs under the alternative
+// policy, the page gets 2 bytes and one bit more for each id. The replay removes a send from the users' histories when
+// no limit counts the send any more. The replay checks 4,096 users at a time, so that the data of these users stays in
+// the cache of a processor core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order of their first occurrence in the
 // records (package numbering). The numbering takes about 20 additional bytes of memory for each user. To look up users

@@ -228,12 +228,12 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 }
 
 // keptGenerations is the number of segments generations (published versions) that a replay keeps in memory. A replay
-// needs only a few generations at a time, because the instances of a service use one or two different ones at the same
+// needs only a few generations at a time, because the instances of a service use one or two generations at the same
 // moment.
 const keptGenerations = 4
 
 // The method use notes that a segments generation (published version) was used. If too many generations are in memory,
-// the method removes the generation that was not used for the longest time.
+// the method use removes the generation that was not used for the longest time.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return

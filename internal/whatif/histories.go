@@ -41,8 +41,8 @@ func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	return h.numbers.Record(r)
 }
 
-// The method call stores the time, channel and message of a call that sent a message. The method returns the call's
-// number in the users' histories.
+// The method call stores the time, channel and message of a call that sent a message. The method call returns the
+// call's number in the users' histories.
 func (h *histories) call(e capping.Entry) uint32 {
 	before := cap(h.calls)
 	h.calls = capping.Log(nil).Record(h.calls, e, -1)
@@ -143,9 +143,9 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// The method "bounded" returns the sends of a history that a store would keep, because a store bounds the number of
-// sends in a user's log. If the channel of the newest call has more than capping.LogBound calls, the method "bounded"
-// removes the oldest call of this channel. The result of the method "bounded" has at most as many calls as the constant
+// The method "bounded" returns those sends of a history that a store would keep: a store bounds the number of sends in
+// a user's log. If the channel of the newest call has more than capping.LogBound calls, the method "bounded" removes
+// the oldest call of this channel. The result of the method "bounded" has at most as many calls as the constant
 // "longest" says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
@@ -168,9 +168,8 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 
 // The method release removes the sends of a message on a channel from both histories of a user. Channel 0 means all
 // channels. The result "recorded" of the method release lists the channels of the sends that were removed from the
-// recorded history. The result "other" of the method release lists the channels of the sends that were removed from the
-// history under the alternative policy, and that are later than the instant "after". The results of the method release
-// are valid until its next call.
+// recorded history. The result "other" lists the channels of the sends later than "after" that were removed from the
+// history under the alternative policy. The results of the method release are valid until its next call.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

@@ -226,8 +226,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// The method ask notes that users of the page (65,536 users) were in a call that the result counts. The users are in
-// the bitmap's block with the given key.
+// The method ask notes that users of the page (65,536 users) were in a call that the result counts: the users in the
+// bitmap's block with the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)
@@ -236,8 +236,8 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// The method change notes that the alternative policy decided differently about a user. The method adds the argument
-// "more" to the difference in the user's number of sends.
+// The method change notes that the alternative policy decided differently about a user. The method change adds the
+// argument "more" to the difference in the user's number of sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {
 		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)

@@ -14,10 +14,10 @@ import (
 //
 // If a suppressed set was the reason for a denial, the user was in this set, and in no earlier set of the policy. If
 // the record shows another outcome for a user, the user was in no set that the policy suppressed for the send. If the
-// record does not show a user's membership in a set, the membership comes from the segments generation. The replay may
-// use another segments generation in place of the call's generation. In this case, recordedSets takes the sets of the
-// other generation unchanged. If the replacing generation lacks a set, recordedSets takes the set's members from the
-// record.
+// record does not show a user's membership in a set, the membership comes from the segments generation (published
+// version). The replay may use another segments generation in place of the call's generation. If the replay uses
+// another generation, recordedSets takes the sets of the other generation unchanged. If the other generation lacks a
+// set, recordedSets takes the set's members from the record.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged

@@ -52,7 +52,7 @@ func (s *sum) copy(from *sum) {
 // The method "resent" moves one user from the count of repeated sends to the count of first sends.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// The method segment appends a segment with the given name to the sum. The method returns the counts of the new
+// The method segment appends a segment with the given name to the sum. The method segment returns the counts of the new
 // segment, which are all 0.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})

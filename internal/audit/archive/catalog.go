@@ -46,9 +46,9 @@ type listing struct {
 	faults  []error // a *FileError for each damaged entry
 }
 
-// The method list finds the audit files that may hold records for a query. The method reads the list of open files
-// first, and the index second. If a writer closes and uploads a file meanwhile, the file therefore appears in at least
-// one of the two lists.
+// The method list finds the audit files that may hold records for a query. The method list looks for open files first,
+// and reads the index second. A file that a writer closes and uploads in the meantime is therefore among the open
+// files, in the index, or in both.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 }
 
 // The method entry returns the index entry of an audit file, from memory if the archive has read the index entry
-// before. An index entry changes only when a compaction rewrites the audit file. If a caller does not find the file
-// under the old key, the caller reads the index entry again.
+// before. An index entry changes only when a compaction rewrites the audit file. If a caller does not find the audit
+// file under the key in the index entry, the caller reads the index entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]

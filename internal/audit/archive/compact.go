@@ -203,8 +203,8 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 }
 
 // The method "leftovers" removes audit files that no index entry names. An audit file without an index entry remains
-// when a compaction stops between two steps. The method keeps a file if no index entry has the file's number and the
-// records are not too old, because the file may be new.
+// when a compaction stops between two steps. The method "leftovers" keeps a file that may be new: no index entry has
+// its number, and its records are not too old.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

@@ -19,9 +19,8 @@ type notes struct {
 
 // The method begin stores the numbers of the audit files that the compaction will remove, before the compaction removes
 // the first file. After the method begin has stored the numbers, `capper audit verify` treats every other missing audit
-// file as lost. The argument "entries" of the method begin must be sorted by instance and number. If no notes exist and
-// the first audit files of an instance are missing, the method assumes that an earlier version of capper removed these
-// files.
+// file as lost. The argument "entries" of the method begin must be sorted by instance and number. If no notes exist,
+// the method begin assumes that an earlier version of capper removed the missing first audit files of each instance.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -56,8 +55,8 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// The method adopt notes that the missing first audit files of each instance were removed, for locations that an
-// earlier version of capper compacted without notes. The method omits audit files that exist but have no index entry.
+// If an earlier version of capper compacted a location without notes, the method adopt notes that the missing first
+// audit files of each instance were removed. The method adopt omits audit files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {

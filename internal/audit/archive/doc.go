@@ -38,7 +38,8 @@
 // files.
 //
 // Before a compaction removes audit files of an instance, it stores the numbers of these files (audit.Dropped). With
-// these numbers, `capper audit verify` can distinguish removed files from lost files. A compaction changes neither the
-// sequence numbers of audit records nor the numbers of audit files. A compaction removes the audit files of an instance
-// in the order of their numbers. A compaction does not change open audit files and files in a spool directory.
+// the numbers of the removed files, `capper audit verify` can distinguish removed files from lost files. A compaction
+// changes neither the sequence numbers of audit records nor the numbers of audit files. A compaction removes the audit
+// files of an instance in the order of their numbers. A compaction does not change open audit files and files in a
+// spool directory.
 package archive

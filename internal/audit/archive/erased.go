@@ -181,7 +181,7 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 	return kept
 }
 
-// If a group has at most this number of users (few), the archive checks each user separately for an erasure.
+// If a group has at most "few" users, the archive checks each user separately for an erasure.
 const few = 4096
 
 // The method "among" returns the given users whom readers must hide in the record of a call at the given instant.

@@ -102,8 +102,8 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	return f, nil
 }
 
-// The method scan checks the kind of ids and all frames (entries) of an audit file. The method ignores an incomplete
-// frame at the end of an open file.
+// The method scan checks the kind of ids and all frames (entries) of an audit file. The method scan ignores an
+// incomplete frame at the end of an open file.
 func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
 	r, err := audit.NewReader(bytes.NewReader(raw))
@@ -129,8 +129,8 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs returns nil for an error that reports the regular end of an audit file, or an incomplete frame (entry) at the
-// end of an open file. The function tornIs returns every other error unchanged.
+// tornIs returns nil if the error reports the regular end of an audit file, or an incomplete last frame (entry) of an
+// open file. If the error reports a fault of the file, tornIs returns the error unchanged.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {

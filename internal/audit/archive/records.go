@@ -17,8 +17,8 @@ const filesAhead = 3
 // other files. Every other error ends the iteration. The method Records omits erased users; see Erased. The caller of
 // Records owns each record.
 //
-// Records keeps the audit files around the instant of the last yielded record in memory, and the next few files. Each
-// instance has one or two audit files for a given instant.
+// Records keeps the audit files around the instant of the last yielded record in memory, and the next few files. For a
+// given instant, one or two audit files of each instance can have records.
 func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -143,8 +143,8 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// The method start begins to read further audit files in advance. The result of the method start is true if the next
-// record may be in the first of the further files.
+// The method start begins to read further audit files in advance. The method start reports whether the next record of
+// the merge may be in the first of the files that are read in advance.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
 		e, done := m.entries[0], make(chan fetched, 1)

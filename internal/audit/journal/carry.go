@@ -163,8 +163,8 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// The method leave unlocks the spool directories that the carrier has taken over from dead instances. After this call,
-// another instance can take over these directories.
+// The method leave unlocks the spool directories that the carrier has taken over from dead instances, so that another
+// instance can take over the directories.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
@@ -238,8 +238,8 @@ func (c *carrier) checkErasure(path string) error {
 	return nil
 }
 
-// The method move stores a document of a spool directory under an object key at the audit location. The method also
-// removes the document from the spool directory.
+// The method move stores a document of a spool directory under an object key at the audit location. The method move
+// also removes the document from the spool directory.
 func (c *carrier) move(ctx context.Context, r *room, name, key string) error {
 	body, err := os.ReadFile(r.path(name))
 	if err != nil {
@@ -315,8 +315,8 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 	return c.put(ctx, summary.IndexKey(), index)
 }
 
-// setAside renames a damaged audit file in the spool directory. The carrier ignores a file with the new name, and
-// operators can inspect this file.
+// setAside gives a damaged audit file in the spool directory a second name, under which operators can inspect the
+// damaged file. The carrier ignores the file with the second name.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
 	c.Logger.Error("an audit file is damaged: the records before the damage are uploaded", "file", path,

@@ -10,9 +10,10 @@ import (
 )
 
 // The method claim ensures that all records at the audit location have the journal's kind and key of user ids. If the
-// ids are not dense 32-bit numbers, the method stores a document that describes the ids, and returns every error. If
-// the ids are dense, the method returns an error only if the document at the location describes other ids. The error
-// about other ids wraps an *audit.OtherIDsError. After the first successful check, further calls of claim do nothing.
+// ids are not dense 32-bit numbers, the method claim stores a document that describes the ids, and returns every error.
+// If the ids are dense, the method claim returns an error only if the document at the location describes other ids. If
+// the audit location has ids of another kind or key, the error wraps an *audit.OtherIDsError. After the first
+// successful check, further calls of claim do nothing.
 func (j *Journal) claim(ctx context.Context) error {
 	if j.claimed.Load() {
 		return nil

@@ -12,9 +12,9 @@ import (
 
 // The function finish reads an audit file. The result "closed" of the function finish holds the bytes to upload,
 // including an end frame (last entry), and the result "summary" is for the index. If the writer of the file died, the
-// function adds an end frame with the time "now" after the last complete frame. The result "closed" of the function
-// finish is nil if the audit file has no records and the writer did not die. The error reports damage inside the file;
-// the function keeps the frames before the damage.
+// function finish adds an end frame with the time "now" after the last complete frame. The result "closed" of the
+// function finish is nil if the audit file has no records and the writer did not die. The error reports damage inside
+// the file; the function finish keeps the frames before the damage.
 func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Summary, err error) {
 	r, err := audit.NewReader(bytes.NewReader(file))
 	if err == nil {

@@ -124,7 +124,7 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 }
 
 // The method "denied" returns the index of the bin for users who were denied for the same reason as the user with the
-// index i. The method stores the bin in a table, so that the search is faster for further users.
+// index i. The method "denied" stores the bin in a table, so that the search is faster for further users.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
@@ -184,8 +184,8 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// The method encode encodes the users of a bin (list of users with the same outcome and reason) into the group g of an
-// audit record. The method may sort the slice "users" in place.
+// The method encode encodes the users of a bin (list of users with the same outcome and reason) into the group g of a
+// record. The method may sort the slice "users" in place.
 func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
 		s.spare = sortIDs(users, s.spare)
@@ -203,8 +203,7 @@ func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	s.encoded = g.SetSortedImages(images, s.encoded)
 }
 
-// The pool keeps a sorter only if the memory of the sorter has space for at most this number (the constant "most") of
-// 32-bit ids.
+// The pool keeps a sorter only if its memory has space for at most as many 32-bit ids as the constant "most" says.
 const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {

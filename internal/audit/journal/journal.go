@@ -90,8 +90,8 @@ type Journal struct {
 }
 
 // Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location. The method
-// Status reports later errors of the disk and of the audit location. If the records at the audit location have another
-// kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
+// Status reports errors of the disk and of the audit location that occur after Open has returned. If the records at the
+// audit location have another kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -64,8 +64,8 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// The method "full" reports whether a record of the given size in bytes would exceed the limit for the tape (queue of
-// records in memory) or for the disk space.
+// The method "full" reports whether a record of the given size would exceed the limit for the tape (queue of records in
+// memory) or the disk space.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most

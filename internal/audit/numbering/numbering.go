@@ -13,10 +13,10 @@ import (
 	"capper/internal/capping"
 )
 
-// The type Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order of the users' first
-// occurrence. Callers index data about users by these small numbers, because id images (64-bit hashes) are too sparse
-// for an index. A nil *Numbers means that user ids are dense (32-bit numbers), and that each id is the user's number. A
-// Numbers is not safe for concurrent use.
+// The type Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order of first occurrence.
+// Callers index data about users by these small numbers, because id images (64-bit hashes) are too sparse for an index.
+// A nil *Numbers means that user ids are dense (32-bit numbers), and that each id is the user's number. A Numbers is
+// not safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
@@ -67,7 +67,7 @@ func (n *Numbers) grow() {
 	}
 }
 
-// Len returns the number of users with a small number.
+// Len returns the number of users to whom the Numbers has assigned a number.
 func (n *Numbers) Len() int { return len(n.images) }
 
 // Bytes returns the size of the Numbers in memory, in bytes.

@@ -39,9 +39,9 @@
 // # Cost
 //
 // Verify reads the audit records once to check and count them, and then once for each pass (a check of some of the
-// users). A pass covers some blocks of 65,536 neighbouring ids, with at most Config.Events events (effects of a call on
-// a user). An event takes 12 bytes. If ids are not dense 32-bit numbers, a block consists of the id images (64-bit
-// hashes) with the same upper 16 bits, and an event takes 24 bytes. Each pass of verify sorts the events of its blocks
-// by user and judges the users on all cores. In addition to the events, verify keeps 48 bytes in memory for each audit
-// record.
+// users). Each pass of verify covers some blocks of 65,536 neighbouring ids, with at most Config.Events events (effects
+// of a call on a user). An event takes 12 bytes. If ids are not dense 32-bit numbers, a block consists of the id images
+// (64-bit hashes) with the same upper 16 bits. An event then takes 24 bytes. Each pass of verify sorts the events of
+// its blocks by user and judges the users on all cores. In addition to the events, verify keeps 48 bytes in memory for
+// each audit record.
 package verify

@@ -25,9 +25,9 @@ const mostMessages = 1000
 //
 // For each message, the store counts the released sends. If the store has counted n more released sends of a message
 // than the audit contains, the audit has lost the records of n releases. If at most n sends of the message are missing,
-// these lost records explain all missing sends. If the store has no count for the message, lost audit records after the
-// send explain the missing send. If more sends are missing than the lost records of crashed instances can explain,
-// verify reports the missing sends.
+// the lost records of the n releases explain all missing sends. If the store has no count for the message, lost audit
+// records after the send explain the missing send. If more sends are missing than the lost records of crashed instances
+// can explain, verify reports the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -67,8 +67,8 @@ func (d *doubts) hole(m *MissingSend) bool {
 }
 
 // The method "lost" returns the number of released sends of the message that the store has counted and the audit does
-// not contain. The result "counted" of the method "lost" is false if the store may not have counted the sends of the
-// message, or knows only a lower bound.
+// not contain. The result "counted" of the method "lost" is false if the store knows at most a lower bound of the
+// number of released sends.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -85,8 +85,7 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 }
 
 // The method "known" returns the maximum number of released sends of the message according to the audit. The result
-// "bulk" of the method "known" is true if a call for the message had so many users that the store counts the sends of
-// the message.
+// "bulk" of the method "known" is true if a call for the message had enough users for the store to count its sends.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

@@ -165,7 +165,7 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 }
 
 // The method "rolled" checks the complete ("rolled") audit file that an index entry names, and reports faults of the
-// file. The method returns an error only if the check could not run.
+// file. The method "rolled" returns an error only if the check could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {

@@ -65,10 +65,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// The method "after" returns the beginning of a period before the decision of the send s. Earlier sends in this period
-// certainly count towards the limit, for every possible time of the decision. If the earliest and the latest possible
-// time of the send s lie in different calendar periods, nothing is certain. If nothing is certain, the second result of
-// the method "after" is false.
+// The method "after" returns a time: for the send s, the limit certainly counts every earlier send after the returned
+// time. The second result is false if there is no such time, because the send s may lie in either of two calendar
+// periods.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -77,8 +76,8 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver estimates whether the send with the index i exceeds the limit. The estimate is fast, and is true for every
-// send that certainly exceeds the limit.
+// mayBeOver is a fast estimate of whether the send with the index i exceeds the limit. mayBeOver returns true for every
+// send that certainly exceeds the limit, and for some other sends.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {

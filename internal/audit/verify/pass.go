@@ -43,7 +43,7 @@ type loaded struct {
 	segments capping.Segments
 }
 
-// The type "work" is the state of one verification. The passes over the audit records share the state in the type work.
+// The type "work" is the state of one verification, which all passes over the audit records share.
 type work struct {
 	archive   *archive.Archive
 	query     archive.Query
@@ -82,8 +82,7 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits are the number of the id
-// image's block of users.
+// In an id image (64-bit hash of an id), the bits above the lowest imageBits bits are the number of the user's block.
 const imageBits = 48
 
 // countBlocks counts the users of a record's group in each block of 65,536 ids, and adds the numbers to the argument
@@ -113,7 +112,7 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// For a bitmap with at most this number of users (few), a loop over the users is faster than a loop over the blocks.
+// For a bitmap with at most "few" users, a loop over the users is faster than a loop over the blocks.
 const few = 64
 
 // notePolicy notes that the policy of an audit record was in force at the time of the record.
@@ -294,8 +293,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// The method load reads a segments generation (published version), and keeps the generation in memory. A pass over the
-// audit needs the generations in the order of time, so a few generations in memory suffice.
+// The method load reads a segments generation (published version), and keeps the generation in memory. A few segments
+// generations in memory suffice, because a pass reads the audit records in the order of time.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)

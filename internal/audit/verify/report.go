@@ -56,7 +56,7 @@ type User struct {
 	Name string // "": the id is dense
 }
 
-// String returns the text of a User: the dense id or the name.
+// String returns the text of a User: the dense id (32-bit number) or the name.
 func (u *User) String() string {
 	if u.Name == "" {
 		return strconv.FormatUint(uint64(u.ID), 10)
@@ -64,7 +64,7 @@ func (u *User) String() string {
 	return u.Name
 }
 
-// MarshalJSON encodes a User as a dense id (number) or as a name (text).
+// MarshalJSON encodes a User as a dense id (32-bit number) or as a name (text).
 func (u *User) MarshalJSON() ([]byte, error) {
 	if u.Name == "" {
 		return json.Marshal(u.ID)

@@ -88,8 +88,8 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway finds the sends that a release may have removed from the user's log. For each such send, takeAway stores the
-// earliest possible time of the removal.
+// takeAway finds the sends that a release may have removed from the user's log, and stores the earliest possible time
+// of each removal.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -106,8 +106,8 @@ func takeAway(sends []send, c *call, what happening) {
 	}
 }
 
-// certainlyBefore reports whether the service recorded the call a before it decided the call b. The result is true only
-// if this holds for every possible difference between the clocks of the two instances.
+// certainlyBefore reports whether the service certainly recorded the call a before it decided the call b: for every
+// possible difference between the clocks of the two instances.
 func certainlyBefore(a, b *call) bool {
 	slack := capping.Instant(0)
 	if a.instance != b.instance {
@@ -158,8 +158,8 @@ type world struct {
 	zones []*time.Location
 }
 
-// The type "names" gives each name (such as the name of an instance) a small number, so that a call can store the name
-// in two bytes.
+// The type "names" gives each name, such as that of an instance, a small number, so that a call can store the name in
+// two bytes.
 type names struct {
 	list  []string
 	known map[string]uint16

@@ -17,15 +17,16 @@ import (
 // call then shows that the store must have the send. The time of the send is unknown, but it is before the later call.
 // Verify therefore does not check an unrecorded send against limits.
 
-// countRepeats counts the users of a group whose sends an earlier call had recorded, for each block of 65,536 ids.
+// For each block of 65,536 ids, countRepeats counts the users of a group whose sends an earlier call had recorded
+// (outcome audit.Replayed).
 func (s *work) countRepeats(g *audit.Group) {
 	if s.config.Store != nil && g.Outcome == audit.Replayed {
 		countBlocks(g, &s.repeats)
 	}
 }
 
-// useRepeats makes the passes read the groups with the outcome audit.Replayed, if verify compares the audit with the
-// store and audit records may be missing.
+// useRepeats makes the passes also read the groups of repeated sends (outcome audit.Replayed). Verify needs these
+// groups only if it compares the audit with the store and audit records may be missing.
 func (s *work) useRepeats() {
 	if s.expected == nil || len(s.unsure) == 0 {
 		return
@@ -37,8 +38,7 @@ func (s *work) useRepeats() {
 }
 
 // The method "unrecorded" reports whether the event with the index i is the first that shows a send without a record in
-// the audit. An event that shows an unrecorded send belongs to a repeated call, and no event of the user records a send
-// of the message on the same channel.
+// the audit. A send has no record if a repeated call shows the send, but no event of the user records it.
 func (t *table) unrecorded(events []event, i int) bool {
 	c := &t.calls[events[i].call]
 	for k, e := range events {
@@ -68,8 +68,8 @@ type campaign struct {
 }
 
 // takeUnrecorded removes the unrecorded sends (known only from a repeated call) from c.missing. The method
-// takeUnrecorded returns those removed sends that no record of a filter call in the whole audit contains. If a call
-// before the compared period recorded a send, the store may have dropped the send since then.
+// takeUnrecorded returns the removed sends that no filter call in the whole audit has recorded. If a call before the
+// compared period recorded a send, the store may have dropped the send since then.
 func (c *comparison) takeUnrecorded(ctx context.Context, w *work) ([]MissingSend, error) {
 	open := map[campaign][]MissingSend{}
 	c.missing = slices.DeleteFunc(c.missing, func(m MissingSend) bool {

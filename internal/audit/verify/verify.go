@@ -33,7 +33,7 @@ type Config struct {
 }
 
 // DefaultEvents is the default of Config.Events, the number of events (effects of calls on users) in memory. The
-// default number of events takes 200 MB of memory, or 400 MB if ids are not dense.
+// default number of events takes 200 MB of memory, or 400 MB if ids are not dense 32-bit numbers.
 const DefaultEvents = 1 << 24
 
 // Check verifies the files of an audit location and the sends in its records. If the verification could not finish,

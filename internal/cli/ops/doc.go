@@ -7,7 +7,7 @@
 // namespace and time, and imports them into a running service. `capper import` reads all files before it sends the
 // first row. If a file has errors, the command imports nothing. `capper import` sorts a million rows at a time in
 // memory. If the files have more rows, `capper import` writes each sorted million to a file in a temporary directory.
-// During the import, `capper import` merges these temporary files. In the temporary directory, each send takes about 30
+// During the import, `capper import` merges the temporary files. In the temporary directory, each send takes about 30
 // bytes plus its message id.
 //
 // Each import call contains rows of one namespace, in ascending order of time. `capper import` sends several batches of
@@ -37,10 +37,10 @@
 //
 // Before the last pass of a migration, no service uses the Redis store, so a pass may replace the log of a user in
 // Redis. If sends are released or erased between two passes, the next pass replaces the logs of these users in Redis.
-// If Redis contains a send that no copy of the embedded store ever contained, another program has written this send.
-// The migration pass then stops before it removes anything. After an unfinished migration pass, Redis may contain sends
-// that are missing in the next copy of the embedded store. After an unfinished pass, the next pass also reads the copy
-// of the unfinished pass, and reads back the log of every user.
+// If Redis contains a send that no copy of the embedded store ever contained, another program has written this send. A
+// migration pass that finds a send of another program stops before it removes anything. After an unfinished migration
+// pass, Redis may contain sends that are missing in the next copy of the embedded store. After an unfinished pass, the
+// next pass also reads the copy of the unfinished pass, and reads back the log of every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

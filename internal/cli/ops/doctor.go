@@ -78,8 +78,8 @@ func (c *DoctorCommand) Validate() error {
 	return nil
 }
 
-// The method "print" prints one line for each finding of the doctor. For a warning or a failure, the method also prints
-// the recommended change.
+// The method "print" prints one line for each finding of the doctor. For a warning or a failure, the method "print"
+// also prints the recommended change.
 func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
 	for i := range report.Findings {
 		f := &report.Findings[i]

@@ -15,8 +15,8 @@ import (
 func migratedDir(dir string) string { return dir + ".migrated" }
 
 // lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first pass. The
-// kind of user ids is in a file beside the directory of the embedded store. The file keeps its name when the migration
-// renames the directory.
+// kind of user ids is in a file beside the directory of the embedded store. When the migration renames the directory,
+// the file with the kind of user ids keeps its name.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)
@@ -52,8 +52,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 }
 
 // checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
-// checkFinishing also returns an error if a service has used the embedded store since that last pass began. Without the
-// error, Redis would keep sends that the service has released since then.
+// checkFinishing also returns an error if a service has used the embedded store since that last pass began. If the pass
+// continued, Redis would keep sends that the service has released since the last pass began.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {

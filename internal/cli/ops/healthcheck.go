@@ -20,8 +20,8 @@ type HealthcheckCommand struct {
 	Timeout time.Duration `default:"3s" help:"Maximum time to wait for the answer of the service."`
 }
 
-// The method Run requests the health of the service from each of its listeners, and returns an error if the response of
-// a listener reports a problem.
+// The method Run requests the health of the service from each listener, and returns an error if a response reports a
+// problem.
 func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	listeners, err := config.Listeners(c.Config)
 	if err != nil {

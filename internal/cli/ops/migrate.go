@@ -122,7 +122,7 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 }
 
 // The method "fetch" downloads a copy of the running service's embedded store to the working directory, unless the pass
-// is the last pass. The method returns an error if the configuration changes the numeric id of a channel.
+// is the last pass. The method "fetch" returns an error if the configuration changes the numeric id of a channel.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()

@@ -49,7 +49,7 @@ type Result struct {
 }
 
 // The method Run copies and compares the logs of all users: one pass of the migration. If Run returns no error, each
-// user has equal logs in the target store and in the source Now. Callers may repeat Run.
+// user has the same log in the target store and in the source store p.Now. Callers may repeat Run.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -177,7 +177,8 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	return nil
 }
 
-// The method "messages" returns the messages that the source Now stores for the tokens (hashes of message ids).
+// The method "messages" returns the messages that the source store Pass.Now contains for the tokens (hashes of message
+// ids).
 func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
 	list := make([]capping.Token, 0, len(tokens))
 	for token := range tokens {
@@ -195,8 +196,9 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 var ErrDiffers = errors.New(
 	"a user's sends in Redis differ from the sends that the migration copied: a service may already use this Redis")
 
-// The method "verify" reads the log of a user back from the target store, and compares this log with the log in the
-// source Now. If the target has a log of the user from an earlier pass, the method "verify" replaces this log.
+// The method "verify" reads the log of a user back from the target store, and compares this log with the user's log in
+// the source store Pass.Now. If the target has a log of the user from an earlier pass, the method "verify" replaces
+// this log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)

@@ -106,8 +106,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// The method "send" imports a batch of rows of one namespace. For at most the time "patience", the method retries
-// failed calls, and rows of users whose result is unknown.
+// The method "send" imports a batch of rows of one namespace. For at most the time "patience", the method "send"
+// retries failed calls, and rows of users whose result is unknown.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -258,8 +258,8 @@ func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	return r
 }
 
-// sharedBy returns the common channel and the common message id of all rows of a batch. If the rows have different
-// values in one of these fields, the result for this field is "".
+// sharedBy returns the channel and the message id that all rows of a batch have in common. The channel or the message
+// id is "" if it differs between the rows.
 func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	channel, messageID = batch[0].Channel, batch[0].MessageID
 	for i := range batch {
@@ -273,8 +273,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// The function "unless" returns the value of a field in one row of an import request. If the request contains one value
-// for all rows, the result is "", and otherwise the argument "own".
+// The function "unless" returns the row's own value of a field, or "" if the import request contains one shared value
+// for all rows.
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""

@@ -38,7 +38,7 @@ func inTurn(a, b format.SendRow) int {
 // rows.
 const mostNames = 10_000
 
-// The method "shared" returns a copy of the text that all rows with this text share, to save memory.
+// To save memory, the method "shared" returns the same copy of a text for all rows with this text.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -106,7 +106,8 @@ type run struct {
 	next format.SendRow
 }
 
-// The method "advance" reads the next row of the temporary file. At the end of the file, the method returns io.EOF.
+// The method "advance" reads the next row of the temporary file. At the end of the file, the method "advance" returns
+// io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 }
 
 // The method "take" returns the log of the given user, and advances the walk (reader of one store). If the given user
-// is not the next user of the walk, the source store has no log of the user, and the method returns nil.
+// is not the next user of the walk, the source store has no log of the user, and "take" returns nil.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]

@@ -107,7 +107,7 @@ func (w *work) note(reached func(*state)) error {
 	return w.state.write(w.dir)
 }
 
-// The method "open" opens an embedded store. The method fails if another process has opened the store.
+// The method "open" opens an embedded store, and returns an error if another process has opened the store.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
 		CacheBytes: copyCache, IDs: w.ids})
@@ -189,7 +189,7 @@ func (w *work) close() (err error) {
 }
 
 // The function "rename" renames the directory of a copied store, and the file COPY.id beside the directory. If the
-// command is killed between the two renamings, the next run of the command rejects the directory.
+// command is killed after it has renamed only the directory, the next run of the command rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
 }
@@ -199,7 +199,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// The function "remove" removes a file. For a missing file, the function returns nil.
+// The function "remove" removes a file. If the file does not exist, "remove" returns nil.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -36,8 +36,9 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// The function find returns the path of the Chromium program. The function prefers the headless shell, which needs half
-// of the processor time. The function then tries the program names of Debian, other Linux distributions and macOS.
+// The function find returns the path of the Chromium program. The function find first tries the headless shell, which
+// needs half of the processor time. The function find then tries the names of Chromium in Debian, other Linux
+// distributions and macOS.
 func find() (string, error) {
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser",
 		"google-chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium"} {

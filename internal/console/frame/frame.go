@@ -42,8 +42,8 @@ type Frame struct {
 	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The console needs this limit
-// because the budgets of the API do not limit the memory for uploaded forms.
+// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The console needs
+// uploadsAtOnce because the budgets of the API do not limit the memory for uploaded forms.
 const uploadsAtOnce = 2
 
 // uploadTimeout is the time limit for uploading a large form. Because of the time limit for uploads, one slow upload

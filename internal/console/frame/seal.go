@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// sealPurpose is an input when the console derives the secrets that encrypt data in addresses, so that these secrets
-// differ from the secrets for other purposes.
+// The console derives the secrets that encrypt data in addresses from sealPurpose, so that they differ from the secrets
+// for other purposes.
 const sealPurpose = "capper console data 1"
 
 // maxUnsealed is the maximum size in bytes of decrypted and decompressed data from an address.

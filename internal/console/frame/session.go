@@ -24,8 +24,8 @@ const (
 	Path = "/console"
 )
 
-// The constant purpose is an input when the console derives the secrets for session cookies, so that these secrets
-// differ from the secrets for other purposes.
+// The console derives the secrets for session cookies from the constant purpose, so that they differ from the secrets
+// for other purposes.
 const purpose = "capper console session 1"
 
 // A Session identifies a visitor who has signed in to the console.

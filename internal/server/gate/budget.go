@@ -67,8 +67,8 @@ func (b *Budget) InUse() int64 {
 	return held
 }
 
-// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. In this case,
-// CountRefusal also increases the number of refused calls, and the caller of CountRefusal must refuse the API call.
+// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If CountRefusal
+// returns true, it also increases the number of refused calls, and its caller must refuse the API call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,10 +21,10 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// HasLeft reports whether the caller of a request has closed its connection. The context is the one of the request. The
-// server cancels this context a moment after the caller has left. After a pause of the process, HasLeft immediately
-// reports a caller who has left during the pause, because HasLeft asks the operating system. A caller of HTTP/2 may
-// leave without closing its connection: after a pause, HasLeft may report such a caller too late.
+// HasLeft reports whether the caller of a request has closed its connection. The argument ctx is the context of the
+// request, which the server cancels a moment after the caller has left. After a pause of the process, HasLeft
+// immediately reports a caller who has left during the pause, because HasLeft asks the operating system. A caller of
+// HTTP/2 may leave without closing its connection: after a pause, HasLeft may report such a caller too late.
 func HasLeft(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true

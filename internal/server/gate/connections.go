@@ -11,9 +11,9 @@ import (
 
 // The type "connections" tracks the open connections of a listener and limits the number of connections. When a new
 // connection exceeds the limit, the listener closes a connection of the client address with the most connections. The
-// listener closes the connection that has been idle for the longest time. If no connection of this address is idle, the
-// listener closes the address's oldest connection. If the new connection comes from this address and no connection is
-// idle, the listener closes the new connection.
+// listener closes the connection that has been idle for the longest time. If no connection of the client address is
+// idle, the listener closes the oldest connection of the address. If the new connection itself comes from the address,
+// and none of the address's connections is idle, the listener closes the new connection.
 type connections struct {
 	bound int
 

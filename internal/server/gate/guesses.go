@@ -19,8 +19,8 @@ const (
 )
 
 // The type Guesses delays callers who guess the secret of an API key at the sign-in. The type Guesses counts wrong keys
-// for each pair of network address and key id, so that people behind this address who use other keys never wait. The
-// type Guesses treats existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is
+// for each pair of network address and key id. People behind the same address who use other keys therefore never wait.
+// The type Guesses treats existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is
 // safe for concurrent use.
 type Guesses struct {
 	clock func() time.Time

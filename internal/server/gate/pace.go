@@ -48,8 +48,8 @@ func (p *pace) push() {
 	p.at = p.moved
 }
 
-// move() counts n transferred bytes. To save system calls, move() extends the deadline only once for each number of
-// bytes that the minimum rate requires in one second.
+// move() counts n transferred bytes. To save system calls, move() extends the deadline only after as many bytes as the
+// minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,8 +83,8 @@ func (p *Place) Buffer(expected int64) []byte {
 	return p.out
 }
 
-// FreeUsers gives the users of a call back to the budget before the server writes the response, because a slow client
-// may read for a long time. The argument "out" is the encoded response, whose memory stays reserved in the budget for
+// Because a slow client may read for a long time, FreeUsers gives the users of a call back to the budget before the
+// server writes the response. The argument "out" is the encoded response, whose memory stays reserved in the budget for
 // responses.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()

@@ -14,7 +14,7 @@ import (
 // A Scope is the right of an API key to make certain calls. No scope includes another scope.
 type Scope string
 
-// An operator can give an API key every scope in this list except ScopeNone.
+// An operator can give an API key every scope except ScopeNone.
 const (
 	ScopeFilter Scope = "filter" // filter and release users
 	ScopeRead   Scope = "read"   // explain users; read limits, status and, on the public listener, metrics

@@ -23,7 +23,7 @@ type certificate struct {
 	current *tls.Certificate
 }
 
-// fileStamp holds attributes of a certificate file. If an attribute changes, capper reloads the file.
+// fileStamp holds attributes of a certificate file. If an attribute of the file changes, capper reloads the file.
 type fileStamp struct {
 	modified time.Time
 	size     int64

@@ -25,7 +25,7 @@ type Finder struct {
 	turns  turns
 }
 
-// NewFinder returns a Finder that gets segments generations from the argument "pin", a function.
+// NewFinder returns a Finder that gets segments generations (published versions) from the argument "pin", a function.
 func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
@@ -38,8 +38,8 @@ type found struct {
 	plain string // expression without configured names; "": it had no configured names
 }
 
-// The method Snapshot returns the segments generation that an audience query names, and keeps the generation in memory
-// for later calls.
+// The method Snapshot returns the segments generation (published version) that an audience query names, and keeps the
+// generation in memory for later calls.
 func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	if q.Cursor == "" {
 		return f.Pin.Pinned("generation", q.Generation)
@@ -176,9 +176,9 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// Counting an audience has a price, which the server takes from the client's rate limit. The price is the number of
-// users in the segments generation, divided by usersBroken, usersSampled or usersCounted. A query with a sample has the
-// highest price, because the evaluation hashes each user of the audience.
+// Counting an audience has a price, which the server takes from the client's rate limit. The price of a count is the
+// number of users in the segments generation, divided by usersBroken, usersSampled or usersCounted. A query with a
+// sample has the highest price, because the evaluation hashes each user of the audience.
 const (
 	usersBroken  = 1000   // divisor for counts by segment and set
 	usersSampled = 200    // divisor for counts of a sample

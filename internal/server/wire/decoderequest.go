@@ -33,8 +33,8 @@ type FilterRequest struct {
 	At        string
 }
 
-// MessageRequest is the decoded body of POST /v1/release or POST /v1/sends/check. The body of each of these calls names
-// a message and a list of its users.
+// MessageRequest is the decoded body of POST /v1/release or POST /v1/sends/check. The body of a release or check names
+// a message and a list of users.
 type MessageRequest struct {
 	Audience
 	MessageID string
@@ -53,8 +53,8 @@ type decoder struct {
 	keepsPacked bool
 }
 
-// newDecoder returns a decoder for a request body. The argument "as" is a value of the type in package api for this
-// body.
+// newDecoder returns a decoder for a request body. The argument "as" is a value of the type in package api that
+// describes the body, such as api.FilterRequest{}.
 func newDecoder(body []byte, bounds Bounds, as any) *decoder {
 	return &decoder{scanner: scanner{data: body}, bounds: bounds, body: as, seen: make(map[string]bool, 8)}
 }
@@ -249,8 +249,8 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// The method channel decodes the name of a channel. The argument "without" is the part of the error text about the
-// meaning of an absent channel.
+// The method channel decodes the name of a channel. The argument "without" says, in the error text, what an absent
+// channel means.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
@@ -276,8 +276,8 @@ func (b *Bounds) emptyChannel(field string) error {
 	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
-// The method detail decodes the field "detail", which has two possible values. The result is false for the value
-// "usual", and true for the value "other".
+// The method detail decodes the field "detail", which has two possible values. The result is false if the value is the
+// argument "usual", and true if the value is the argument "other".
 func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {

@@ -25,11 +25,10 @@
 //
 // # Lookup
 //
-// A lookup call reads one segments generation (published version of the segments). The response contains the names of
-// the segments, the members of a segment or set, the segments and sets of users, or the users of an audience
-// expression. A lookup call uses the current segments generation, or an earlier generation that is still in memory.
-// After a call for a page of members or of an audience, the server keeps the segments generation in memory, so that the
-// call for the next page can read the generation, too.
+// A lookup call reads one segments generation (published version of the segments). The response to a lookup contains
+// names of segments, members of a segment or set, segments and sets of users, or users of an audience expression. A
+// lookup call uses the current segments generation, or an earlier generation that is still in memory. After a call for
+// a page of members or of an audience, the server keeps the segments generation in memory for the next page.
 //
 // Evaluating an audience expression uses all cores for some time, so Finder limits the number of concurrent
 // evaluations. Clients take turns, so that a client with many calls does not delay the calls of other clients. A call

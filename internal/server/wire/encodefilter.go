@@ -285,8 +285,8 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 }
 
 // appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The caller of
-// appendBase64Bitmap must pass the users in ascending order. The function appendBase64Bitmap uses scratch as a buffer
-// and returns scratch for the next call.
+// appendBase64Bitmap must pass the users in ascending order. The function appendBase64Bitmap overwrites the buffer
+// "scratch", and returns it as scratchOut for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

@@ -37,8 +37,8 @@ type combination struct {
 	code uint8
 }
 
-// The method "memberships" writes the segment and the sets of each user. The method encodes the JSON text of each
-// combination of segment and sets only once.
+// The method "memberships" writes the segment and the sets of each user. The method "memberships" encodes the JSON text
+// of each combination of segment and sets only once.
 func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination
@@ -68,7 +68,7 @@ func (a *answer) memberships(m *membership, users []capping.UserID) {
 	}
 }
 
-// textOf returns the JSON text of a segment and sets. In the response, this text follows the field "user_id" of a user.
+// textOf returns the JSON text of a segment and sets, which follows the field "user_id" of a user in the response.
 func textOf(m *membership, c combination) string {
 	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
 	text = append(text, `,"sets":[`...)

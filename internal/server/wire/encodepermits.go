@@ -91,9 +91,10 @@ func (a *answer) limitedBy(given *pacing.Answer, r *PermitsRequest) {
 	a.raw(`}`)
 }
 
-// tooEarly reports whether the next slot is within the max_wait of the call and of its pacers. Until such a slot is
-// near, the slot stays free for calls of a share (reserved part), or for calls with a shorter wait. A repeated call
-// never gets more permits, so the refusal of a repeated call says nothing about the next slot.
+// tooEarly reports whether the next slot (start time) is within the max_wait of the call and of its pacers. The service
+// grants a far slot later: until then, the slot stays free for calls of a share (reserved part), or for calls with a
+// shorter wait. A repeated call never gets more permits, so the refusal of a repeated call says nothing about the next
+// slot (start time).
 func tooEarly(given *pacing.Answer, wait time.Duration) bool {
 	if given.Replayed {
 		return false

@@ -17,14 +17,15 @@ import (
 // immediately looks for this generation, and usually loads it soon.
 const notYetFor = 5 * time.Second
 
-// A Pin function returns the segments generation with the given name, and keeps ("pins") the generation in memory for
-// later calls. If the name is "", a Pin function returns the current segments generation without pinning it. The
-// error of a Pin function is a *segments.GoneError or a *segments.NotYetError. Pin is safe for concurrent use.
+// A Pin function returns the segments generation (published version) with the given name, and keeps ("pins") the
+// generation in memory for later calls. If the name is "", a Pin function returns the current segments generation
+// without pinning it. The error of a Pin function is a *segments.GoneError or a *segments.NotYetError. Pin is safe for
+// concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
-// The method Generation returns the segments generation with the given name. If the name is "", Generation returns the
-// current segments generation. The argument "field" is the name of the request field that contained the generation
-// name.
+// The method Generation returns the segments generation (published version) with the given name. If the name is "",
+// Generation returns the current segments generation. The argument "field" is the name of the request field that
+// contained the generation name.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
@@ -45,7 +46,8 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// The method Pinned works like Generation, but also keeps the current segments generation in memory for later calls.
+// The method Pinned works like Generation, but also keeps the current segments generation (published version) in memory
+// for later calls.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -60,7 +62,7 @@ func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
 
-// SegmentList lists the segments and sets of a segments generation in the type of package api.
+// SegmentList lists the segments and sets of a segments generation (published version) in the type of package api.
 func SegmentList(s *segments.Snapshot) *api.Segments {
 	list := &api.Segments{Generation: s.Generation(), CreatedAt: s.CreatedAt(), Segments: []api.SegmentInfo{}}
 	for kind, sizes := range map[string][]segments.SegmentSize{api.KindSegment: s.Segments(), api.KindSet: s.Sets()} {

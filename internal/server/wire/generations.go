@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// The function Generations converts a list of segments generations to the type of package api.
+// The function Generations converts a list of segments generations (published versions) to the type of package api.
 func Generations(inUse string, list []publish.Listing, more bool) *api.Generations {
 	answer := &api.Generations{InUse: inUse, Generations: []api.GenerationInfo{}, More: more}
 	for i := range list {
@@ -46,7 +46,7 @@ func orZero(t *time.Time) time.Time {
 	return *t
 }
 
-// Changes converts the differences between two segments generations to the type of package api.
+// Changes converts the differences between two segments generations (published versions) to the type of package api.
 func Changes(c *publish.Changes) *api.GenerationChanges {
 	answer := &api.GenerationChanges{
 		From: c.From.Generation, To: c.To.Generation, Exact: c.Exact, Segments: changes(c.Segments),

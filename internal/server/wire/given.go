@@ -32,8 +32,8 @@ type Given struct {
 // that parse numbers as floating-point numbers would round the id.
 const maxNumber = 1 << 53
 
-// givenOf returns the ids of users. The argument "numbers" lists the users by their numbers in a segments generation.
-// The snapshot s of the segments generation must contain the ids of its users.
+// givenOf returns the ids of users. The argument "numbers" lists the users by their numbers in a segments generation
+// (published version). The snapshot s of the segments generation must contain the ids of its users.
 func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	g = &Given{scheme: s.IDs(), quoted: true}
 	if g.scheme.Kind() == ids.Text {
@@ -139,7 +139,7 @@ func appendTextID(dst, id []byte) []byte {
 }
 
 // appendPacked appends the packed ids of the users at the given positions, in base64, as a JSON string. The function
-// appendPacked uses scratch as a buffer and returns scratch for the next call.
+// appendPacked overwrites the buffer "scratch", and returns it as scratchOut for the next call.
 func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places []Place) (extended,
 	scratchOut []byte) {
 	width := g.scheme.Width()
@@ -339,8 +339,8 @@ func (g *givenDecoder) at() string {
 }
 
 // dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
-// Nearly all UUIDs in requests are JSON strings of 36 bytes. The method does not search for the closing quote or for
-// escapes, because the parser of UUIDs rejects these bytes.
+// Nearly all UUIDs in requests are JSON strings of 36 bytes. The method dashedUUID does not search for the closing
+// quote or for escapes, because the parser of UUIDs rejects such bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36
 	value := g.data[g.pos:]

@@ -19,7 +19,7 @@ type Members struct {
 	code     uint8          // code of the segment
 }
 
-// MembersOf returns the members that a segment or set has in a segments generation.
+// MembersOf returns the members that a segment or set has in a segments generation (published version).
 func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 	if set := s.Set(name); set != nil {
 		return &Members{name: name, snapshot: s, set: set}, nil
@@ -34,7 +34,7 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 		s.Generation(), Clip([]byte(name)), meant(name, append(names, setsOf(s)...)))
 }
 
-// The method Generation returns the name of the segments generation from which the members come.
+// The method Generation returns the name of the segments generation (published version) from which the members come.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
 // The method "blocks" returns the number of blocks of 65,536 user numbers, up to the last block with a member of the

@@ -22,7 +22,7 @@ type membership struct {
 // group, so that the users stay in the processor's cache.
 const piece = 8192
 
-// MembershipOf looks up the segment and the sets of each user in a segments generation.
+// MembershipOf looks up the segment and the sets of each user in a segments generation (published version).
 func MembershipOf(s *segments.Snapshot, users []uint32, sets []string) (*membership, error) {
 	bitmaps, err := bitmapsOf(s, sets)
 	if err != nil {

@@ -128,8 +128,8 @@ func MessageOrder(parameters map[string]string) (order messages.Order, after *me
 		Message: capping.MessageOf(string(raw[cursorSize:])), Channel: capping.Channel(raw[cursorSize-1])}}, nil
 }
 
-// cursorSize is the size in bytes of a cursor in a list of messages, without the message id. Before the message id,
-// such a cursor has 1 byte for the order, 8 bytes for the sort value and 1 byte for the channel.
+// cursorSize is the size in bytes of a cursor in a list of messages, without the message id. A cursor in a list of
+// messages begins with 1 byte for the order, 8 bytes for the sort value and 1 byte for the channel.
 const cursorSize = 10
 
 // MessageCursor returns the cursor that continues a list of messages after the given position.

@@ -30,8 +30,8 @@ func (b *Bounds) otherForms() string {
 	return "user_ids, users_packed or audience"
 }
 
-// The method "forms" lists, for an error text, the request fields for users. A request must contain exactly one of
-// these fields.
+// The method "forms" lists, for an error text, the request fields that can contain users. A request must contain
+// exactly one of the listed fields.
 func (b *Bounds) forms() string {
 	switch {
 	case b.Scheme == nil:
@@ -111,8 +111,8 @@ func (a *Audience) distinctPositions() {
 }
 
 // named() returns the numbers that represent the users in the bitmaps of a response. If the request contained packed
-// ids, these numbers are positions in the request. If the response has packed ids, these numbers are the indexes of the
-// ids. Otherwise, named() returns the numbers of the users themselves.
+// ids, named() returns positions in the request. If the response has packed ids, named() returns the indexes of the ids
+// in the response. For all other forms, named() returns the numbers of the users themselves.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	if a.Form != InPositions && a.Form != InPacked {
 		return users
@@ -126,7 +126,7 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// The method "names" returns the last part of the names of response fields that contain users in this form, such as
+// The method "names" returns the endings of the names of response fields that contain users in a certain form, such as
 // "bitmap" and "bitmaps".
 func (f Form) names() (one, many string) {
 	switch f {

@@ -10,7 +10,8 @@ import (
 	"capper/internal/share"
 )
 
-// maxText is the maximum length in bytes of a cursor and of the name of a segments generation in a request.
+// maxText is the maximum length in bytes of a cursor and of the name of a segments generation (published version) in a
+// request.
 const maxText = 1024
 
 // queryFields lists the fields of api.AudienceQuery. The other fields of an audience query are valid only together with

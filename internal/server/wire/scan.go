@@ -186,7 +186,7 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // The method escape parses one escape sequence of a JSON string, or two sequences for a character outside the basic
-// multilingual plane. The method rejects one half of a surrogate pair without the other half.
+// multilingual plane. The method escape rejects one half of a surrogate pair without the other half.
 func (s *scanner) escape() (rune, bool) {
 	rest := s.data[s.pos:]
 	if len(rest) < 2 {

@@ -235,8 +235,8 @@ const (
 	sendMessage
 )
 
-// The method send decodes one send of an import. To save time, the method recognises a field with a few comparisons,
-// and builds JSON paths only for errors.
+// The method send decodes one send of an import. To save time, the method send recognises a field with a few
+// comparisons, and builds JSON paths only for errors.
 func (d *importDecoder) send() (send importedSend, err error) {
 	if !d.accept('{') {
 		return send, Invalid(d.path(""), "%s is not an object", d.value())

@@ -70,7 +70,7 @@ func namesText(names []string) string {
 }
 
 // BuiltAsOf returns the time up to which the published build of a set includes all changes. If the build of the set
-// does not state this time, BuiltAsOf returns 0.
+// states no such time, BuiltAsOf returns 0.
 func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	if s == nil || s.AsOf(set).IsZero() {
 		return 0
@@ -78,8 +78,9 @@ func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	return max(0, capping.InstantOf(s.AsOf(set)))
 }
 
-// SetList describes the sets of a segments generation, and the sets that the configured rules declare live. A nil
-// snapshot contains no sets. If the argument "lists" is nil, the store does not support live changes (by API calls).
+// SetList describes the sets of a segments generation (published version), and the sets that the configured rules
+// declare live. A nil snapshot contains no sets. If the argument "lists" is nil, the store does not support live
+// changes (by API calls).
 func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *capping.Policy) *api.Sets {
 	told := &api.Sets{Sets: []api.SetInfo{}}
 	add := func(info api.SetInfo) {
@@ -220,8 +221,8 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), ok
 }
 
-// LiveMemberships lists those changes of sets by API calls that now decide, instead of the build, whether a user is in
-// a set. The list is in the order of the set names.
+// LiveMemberships lists the changes by API calls that now override the published builds of sets for a user. The list is
+// in the order of the set names.
 func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change,
 	anonymous string) (list []api.LiveMembership) {
 	for _, set := range slices.Sorted(maps.Keys(changes)) {

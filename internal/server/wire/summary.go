@@ -42,7 +42,7 @@ type denialCount struct {
 const reasons = int(capping.ByQuiet) + 1
 
 // denialCounts holds the numbers of denied users of one segment. The first index of denialCounts is the reason for the
-// denial. The second index is the number of the limit, suppression or quiet hours.
+// denial. The second index of denialCounts is the number of the limit, suppression or quiet hours.
 type denialCounts [reasons][]denialCount
 
 // shadowCount holds the number of users of one segment whom one shadow limit (a limit on trial) would have denied.
@@ -282,8 +282,8 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls the argument "yield" (a function) with the number of users that each shadow limit (a limit on
-// trial) would have denied, sorted by limit name.
+// ByShadow calls the function "yield" with the number of users that each shadow limit (a limit on trial) would have
+// denied, sorted by limit name.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)
