@@ -1,4 +1,4 @@
-// Package architecture contains only tests. Some tests check the import rules. These rules name the packages that each
-// package may import, and libraries that a single package may import. Further tests compare the documents with the code
-// and with each other.
+// Package architecture contains only tests. Some tests check the import rules. These rules list the packages that each
+// package may import, and the libraries that only one package may import. Other tests compare the documents with the
+// code, and the documents with each other.
 package architecture

@@ -102,8 +102,8 @@ func (m *CodeMap) Code(id uint32) uint8 {
 	return codes[0]
 }
 
-// The method block returns the CodeMap's block of the ids whose upper 16 bits equal key. If the CodeMap ends before
-// this block, the method block returns a block in which no id has a code.
+// The method "block" returns the CodeMap's block of the ids whose upper 16 bits equal key. If the CodeMap ends before
+// this block, the method "block" returns a block in which no id has a code.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {
 		return m.blocks[key]
@@ -112,8 +112,9 @@ func (m *CodeMap) block(key int) block {
 }
 
 // Load sets w to those ids of one block (all ids whose upper 16 bits equal key) that have the given code. Load reports
-// whether none, some or all ids of the block have the code. If no id or every id of the block has the code, Load leaves
-// the content of w undefined and returns Nothing or Everything. The code must not be 0.
+// whether none, some or all ids of the block have the code. If no id has the code, Load returns Nothing; if every id
+// has the code, Load returns Everything. If Load returns Nothing or Everything, the content of w is undefined. The code
+// must not be 0.
 func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	b := m.block(key)
 	switch b.kind {
@@ -138,8 +139,8 @@ func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 }
 
 // LoadAny sets w to those ids of one block (all ids whose upper 16 bits equal key) that have a code. LoadAny reports
-// whether none, some or all ids of the block have a code. If no id or every id of the block has a code, LoadAny leaves
-// the content of w undefined and returns Nothing or Everything.
+// whether none, some or all ids of the block have a code. If no id has a code, LoadAny returns Nothing; if every id has
+// a code, LoadAny returns Everything. If LoadAny returns Nothing or Everything, the content of w is undefined.
 func (m *CodeMap) LoadAny(key int, w *Words) Extent {
 	b := m.block(key)
 	switch {
@@ -160,7 +161,7 @@ func (m *CodeMap) planesOf(b block) []uint64 {
 	return m.planes[b.at : int(b.at)+containerWords*m.width]
 }
 
-// The method match sets w to the ids of a bit-sliced block that have the given code. A bit-sliced block stores the
+// The method "match" sets w to the ids of a bit-sliced block that have the given code. A bit-sliced block stores the
 // codes in planes: plane p contains bit p of the code of every id.
 func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 	var flip [8]uint64 // plane ^ flip[p]: the ids whose bit p equals bit p of the code
@@ -200,7 +201,7 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 }
 
 // extentOfWords reports whether none, some or all ids of a block are in a set. The argument "union" is the bitwise OR
-// of all words of the block, and the argument "intersection" is the bitwise AND.
+// of all words of the block, and the argument "intersection" is their bitwise AND.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:
@@ -212,8 +213,8 @@ func extentOfWords(union, intersection uint64) Extent {
 	}
 }
 
-// sparseIDs calls the function in the argument "found" for each id of a sparse block. The arguments of "found" are the
-// lower 16 bits of the id, and the id's code.
+// sparseIDs calls the function "found" for each id of a sparse block. The arguments of "found" are the lower 16 bits of
+// the id, and the id's code.
 func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	at := int(b.at)
 	users := at + sparseHeader
@@ -245,8 +246,9 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	}
 }
 
-// countPlanes counts the ids of a bit-sliced block by code. For each word of 64 ids, countPlanes takes the lowest
-// uncounted id, and counts the ids of the word with the same code, until all ids are counted.
+// countPlanes counts the ids of a bit-sliced block by code. In each word of 64 ids, countPlanes takes the lowest
+// uncounted id, and counts all ids of the word that have the same code. countPlanes repeats these two steps until it
+// has counted all ids of the word.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]

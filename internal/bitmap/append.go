@@ -58,7 +58,7 @@ func sizeOf(forms []form) int {
 }
 
 // runsOf counts the runs of consecutive ids in one container. The loop of runsOf has no branch that depends on an id,
-// because the processor could not predict such a branch.
+// because the processor would often mispredict such a branch.
 func runsOf[ID ~uint32 | ~uint64](ids []ID) int {
 	runs := 1
 	for i := 1; i < len(ids); i++ {

@@ -99,8 +99,8 @@ func (b *Bitmap) Roaring() *roaring.Bitmap {
 	return r
 }
 
-// Sample returns n random ids of the bitmap in ascending order. If the bitmap has fewer ids, Sample returns all of
-// them. Calls with equal seeds return equal samples.
+// Sample returns n random ids of the bitmap in ascending order. If the bitmap has at most n ids, Sample returns all
+// ids. Calls with equal seeds return equal samples.
 func (b *Bitmap) Sample(n int, seed uint64) []uint32 {
 	set := b.Roaring()
 	if uint64(n) >= b.card {

@@ -39,14 +39,15 @@ func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	m.planes, m.sparse = make([]uint64, planes), make([]byte, sparse)
 }
 
-// A coded is one bitmap's container for a block of ids, together with the code (number in the CodeMap) of this bitmap.
+// The struct "coded" contains one bitmap's container for a block of ids, and the code (number in the CodeMap) of this
+// bitmap.
 type coded struct {
 	code uint8
 	data *container
 }
 
-// The function gather returns the containers of all bitmaps with the given key (upper 16 bits of the ids), in the order
-// of the bitmaps.
+// The function "gather" returns the containers with the given key (upper 16 bits of the ids) from all bitmaps, in the
+// order of the bitmaps.
 func gather(bitmaps []*Bitmap, key int) []coded {
 	var found []coded
 	for i, b := range bitmaps {

@@ -59,7 +59,7 @@ func smallest(key uint16, card, runs int) form {
 	}
 }
 
-// The method size returns the size of a container that is encoded in this form, in bytes.
+// The method "size" returns the size of a container that is encoded in this form, in bytes.
 func (f *form) size() int {
 	switch f.kind {
 	case runKind:
@@ -82,7 +82,7 @@ type container struct {
 // containerSize is the size of a container in memory without its data, in bytes.
 const containerSize = 56
 
-// The method check returns an error if the order, the bounds or the number of ids in the container's data is wrong.
+// The method "check" returns an error if the order, the bounds or the number of ids in the container's data is wrong.
 func (c *container) check() error {
 	switch c.kind {
 	case arrayKind:

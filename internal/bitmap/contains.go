@@ -86,7 +86,7 @@ func (c *container) place() place {
 	return p
 }
 
-// The method place returns the position and the form of the container with the given key in the encoded bytes of the
+// The method "place" returns the position and the form of the container with the given key in the encoded bytes of the
 // bitmap.
 func (b *Bitmap) place(key uint32) place {
 	if len(b.table) > 0 {
@@ -101,7 +101,7 @@ func (b *Bitmap) place(key uint32) place {
 	return place{}
 }
 
-// The method container returns the container with the given key, or nil if the bitmap has no such container.
+// The method "container" returns the container with the given key, or nil if the bitmap has no such container.
 func (b *Bitmap) container(key uint16) *container {
 	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })
 	if i == len(b.containers) || b.containers[i].key != key {
@@ -124,14 +124,14 @@ func (p place) has(raw []byte, low uint16) uint8 {
 	return 0
 }
 
-// The constant window is the number of neighbouring array elements that scanWindow compares with an id.
+// The constant "window" is the number of neighbouring array elements that scanWindow compares with an id.
 const window = 32
 
-// arrayHas searches an array container for an id. For evenly spread ids, arrayHas first estimates the position from the
-// id's value, with an error of about the square root of the number of ids. From the element at the estimated position,
-// arrayHas computes a second estimate. For evenly spread ids, the second estimate is close enough: the id must be among
-// 32 elements around it. If the ids are spread unevenly, the id may be elsewhere, so arrayHas then makes a binary
-// search.
+// arrayHas searches an array container for an id. First, arrayHas estimates the position from the id's value. If the
+// ids are evenly spread, the error of the first estimate is about the square root of the number of ids. From the
+// element at the estimated position, arrayHas computes a second estimate. If the ids are evenly spread, the second
+// estimate is close enough: the id must be among the 32 elements around it. If the ids are spread unevenly, the id may
+// be elsewhere, so arrayHas then makes a binary search.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {
@@ -165,14 +165,14 @@ func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// The constant "ones" is a mask for the lowest bit of each 16-bit lane of a word, and highs for the highest bit of each
-// lane.
+// The constant "ones" is a mask for the lowest bit of each 16-bit lane of a word. The constant "highs" is a mask for
+// the highest bit of each lane.
 const (
 	ones  = 0x0001_0001_0001_0001
 	highs = 0x8000_8000_8000_8000
 )
 
-// The function scan searches a short array container for the lower 16 bits of an id, element by element.
+// The function "scan" searches a short array container for the lower 16 bits of an id, element by element.
 func scan(data []byte, low uint16) uint8 {
 	all, zero := uint64(low)*ones, uint64(0)
 	for ; len(data) >= 8; data = data[8:] {

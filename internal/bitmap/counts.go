@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// The type Counts has a counter for each id of one block (65,536 neighbouring ids). A counter is the number of times
-// that the caller added the id. The counters are bit-sliced: plane k contains bit k of every counter, and takes 8 KiB.
-// In the zero Counts, every counter is 0.
+// The type Counts has a counter for each id of one block (65,536 neighbouring ids). The counter of an id is the number
+// of times that the caller added this id. The counters are bit-sliced: plane k contains bit k of every counter, and
+// takes 8 KiB. In the zero Counts, every counter is 0.
 type Counts struct{ planes []*words }
 
 // fewIDs is the maximum number of ids in an array container that AddAt adds one by one. Adding all words of a block
@@ -38,7 +38,7 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// The method add adds 1 to the counters of up to 64 ids: the set bits of one word. The argument "at" is the index of
+// The method "add" adds 1 to the counters of up to 64 ids: the set bits of one word. The argument "at" is the index of
 // the word in the block. A block of 65,536 ids has 1,024 such words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {
@@ -108,8 +108,8 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// The method split counts the given ids of one word by the value of their counter, and adds the results to the slice
-// "counts". The caller must ensure that the counter of each given id agrees with n in all bits above bit k.
+// The method "split" counts the given ids of one word by the value of their counter, and adds the results to the slice
+// "counts". In all bits above bit k, the counter of each given id must equal n.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:

@@ -29,8 +29,8 @@
 // # CodeMap: looking up many bitmaps at once
 //
 // A search for an id in several bitmaps, one after the other, costs a binary search and an unpredictable branch per
-// bitmap. A CodeMap instead holds one map from id to code (index of the first bitmap that holds the id, plus 1), in
-// blocks of 65,536 ids:
+// bitmap. A CodeMap instead maps each id to a code: the index of the first bitmap that holds the id, plus 1. A CodeMap
+// consists of blocks of 65,536 ids:
 //
 //   - A uniform block is a block in which all ids have the same code, or in which no id has a code. A uniform block
 //     takes only its 8 bytes in the table of blocks.

@@ -7,7 +7,7 @@ import (
 )
 
 // encodeContainer encodes the ids in w as a container (65,536 possible ids) in its smallest form. If w is empty, the
-// field card of the returned container is 0.
+// field "card" of the returned container is 0.
 func encodeContainer(key uint16, w *words) container {
 	c := container{form: smallest(key, w.count(), w.runs())}
 	if c.card == 0 {
@@ -47,8 +47,8 @@ func (w *words) appendRuns(data []byte, runs int) []byte {
 	return data
 }
 
-// The function assemble encodes the containers, and returns a Bitmap that shares the encoded bytes. The containers must
-// be in ascending order of their keys (upper 16 bits of the ids).
+// The function "assemble" encodes the containers, and returns a Bitmap that shares the encoded bytes. The containers
+// must be in ascending order of their keys (upper 16 bits of the ids).
 func assemble(list []container) *Bitmap {
 	forms := make([]form, len(list))
 	size := 0

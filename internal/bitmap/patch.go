@@ -1,9 +1,9 @@
 package bitmap
 
 // The function Patch returns a copy of the bitmap b in which the blocks (65,536 neighbouring ids) with the given keys
-// have new content. A key is the upper 16 bits of all ids in a block. The keys must be in ascending order. The function
-// Patch calls the function in the argument "fill" once for each key, with an empty Words as argument. The function adds
-// the new ids of the block to this argument. The function Patch copies unchanged blocks in their encoded form.
+// have new content. A key is the upper 16 bits of all ids in a block. The keys must be in ascending order. For each
+// key, the function Patch calls the function "fill" with an empty Words. The function "fill" adds the new ids of the
+// block to this Words. The function Patch copies unchanged blocks in their encoded form.
 func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	list := make([]container, 0, len(b.containers)+len(keys))
 	rest := b.containers

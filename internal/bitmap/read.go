@@ -132,7 +132,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	return rest, nil
 }
 
-// The method measure returns the length of the container's data in bytes. The argument "rest" begins with this data.
+// The method "measure" returns the length of the container's data in bytes. The argument "rest" begins with this data.
 func (c *container) measure(rest []byte) (int, error) {
 	if c.kind == runKind {
 		if len(rest) < 2 {

@@ -42,7 +42,7 @@ func (c *setContainer) add(low uint16) {
 	c.bits[low>>6] |= 1 << (low & 63)
 }
 
-// The method widen converts the list to a bitset.
+// The method "widen" converts the list to a bitset.
 func (c *setContainer) widen() {
 	if c.bits == nil {
 		c.bits = new(words)
@@ -63,7 +63,7 @@ func (c *setContainer) addTo(w *words) {
 	}
 }
 
-// The method set replaces the ids of the container by a copy of the ids in w.
+// The method "set" replaces the ids of the container by a copy of the ids in w.
 func (c *setContainer) set(w *words) {
 	*c = setContainer{}
 	if n := w.count(); n > listMax/2 {

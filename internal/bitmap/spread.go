@@ -35,8 +35,8 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 }
 
 // The function "after" returns the index of the first entry of an ascending list that is above a value. The search
-// begins at the index "from", and doubles its step each time. The wanted entry is usually near the index "from", or all
-// entries are at most the value.
+// begins at the index "from", and doubles its step each time. Such a search is fast, because the wanted entry is
+// usually near the index "from".
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {
 		return n

@@ -26,8 +26,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// The method next computes the XOR of each word with the argument "flip", and returns the first position with a set
-// bit, from the position "at" on. If no such bit is set, the method next returns containerIDs (65,536).
+// The method "next" computes the XOR of each word with the argument "flip", and returns the first position with a set
+// bit, from the position "at" on. If no such bit is set, the method "next" returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -69,8 +69,7 @@ const MaxBlocks = maxContainers
 type Words struct{ bits words }
 
 // An Extent is one of Nothing, Some and Everything: a set has none, some or all of the ids of one block (65,536
-// neighbouring ids). For Nothing and Everything, callers save work, because they need not look at the single ids of the
-// block.
+// neighbouring ids). If the Extent is Nothing or Everything, callers need not look at the single ids of the block.
 type Extent uint8
 
 // Nothing, Some and Everything mean that a set has none, some or all ids of a block (65,536 neighbouring ids).

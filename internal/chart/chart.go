@@ -3,7 +3,7 @@
 //
 // Package chart is the only package that uses the library github.com/go-analyze/charts. A chart with two series of 60
 // values has about 20 kB, and takes 2 ms to draw. The chart library escapes text for XML, and writes colours and sizes
-// as style attributes. In an <img> element, these attributes work under any content security policy of the page. The
+// as style attributes. Style attributes in an <img> element work under any content security policy of the page. The
 // chart library refers to fonts by name, and loads no fonts. Package chart replaces two kinds of characters in names:
 // characters that XML cannot contain, and characters that reverse the direction of text.
 package chart
@@ -74,7 +74,7 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// The method width returns the width of the chart in units of the SVG view box.
+// The method "width" returns the width of the chart in units of the SVG view box.
 func (p Picture) width() int {
 	if p.Slim {
 		return narrowWidth
@@ -187,8 +187,8 @@ func highest(series []Series, stacked bool) (most float64) {
 	return most
 }
 
-// The method theme returns the colours of charts: the colours of the console. Colours that are next to each other in a
-// chart also differ in lightness.
+// The method "theme" returns the colours of charts: the colours of the console. Colours that are next to each other in
+// a chart also differ in lightness.
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
 	opt := charts.ThemeOption{
@@ -241,7 +241,7 @@ func roomy(labels []string) []string {
 }
 
 // The function "safe" replaces invisible characters, and characters that XML cannot contain, in a chart's text. The
-// function also shortens the text to the available space.
+// function "safe" also shortens the text to the available space.
 func safe(text string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -30,8 +30,8 @@ type Dictionary struct {
 	mask  uint64
 }
 
-// The function shape returns the number of upper bits of an image that choose its row in a dictionary of n images. The
-// function shape also returns the number of bytes per image within a row.
+// The function "shape" returns the number of upper bits of an image that choose its row in a dictionary of n images.
+// The function "shape" also returns the number of bytes per image within a row.
 func shape(n uint32) (rowBits uint, width int) {
 	if n > rowMost {
 		rowBits = uint(bits.Len32((n - 1) / rowMost))
@@ -72,7 +72,7 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// The method check checks the row index and the images of a dictionary file. The row index (number of the first image
+// The method "check" checks the row index and the images of a dictionary file. The row index (number of the first image
 // of each row) must begin at 0, never descend, and end at the number of images. The images must ascend within each row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
@@ -144,8 +144,8 @@ func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
 	return n, n != Unknown
 }
 
-// The method search searches a row of the dictionary for an image. The row's images have the numbers first to end-1.
-// The argument "rest" is the low bits of the image. The method search returns the image's number, or Unknown.
+// The method "search" searches a row of the dictionary for an image. The row's images have the numbers first to end-1.
+// The argument "rest" is the low bits of the image. The method "search" returns the image's number, or Unknown.
 func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	for n := end - first; n > 1; n = end - first {
 		half := first + n/2
@@ -188,9 +188,9 @@ func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 	}
 }
 
-// After returns the number of the lowest image in the dictionary that is above the given image. The given image need
-// not be in the dictionary. If all images in the dictionary are lower than or equal to the given image, After returns
-// Len.
+// The method After returns the number of the lowest image in the dictionary that is above the given image. The
+// dictionary need not contain the given image. If no image in the dictionary is above the given image, After returns
+// the number of images (the result of Len).
 func (d *Dictionary) After(image uint64) uint32 {
 	row := int(image >> d.shift)
 	first, rest := d.start(row), image&d.mask
@@ -199,10 +199,10 @@ func (d *Dictionary) After(image uint64) uint32 {
 	}))
 }
 
-// Image returns the image with the given number. The number must be below Len.
+// Image returns the image with the given number. The number must be below the result of Len.
 func (d *Dictionary) Image(number uint32) uint64 { return d.compose(d.rowOf(number), number) }
 
-// rowOf returns the row that contains the image with the given number. The number must be below Len.
+// rowOf returns the row that contains the image with the given number. The number must be below the result of Len.
 func (d *Dictionary) rowOf(number uint32) int {
 	return sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
 }
@@ -212,7 +212,7 @@ func (d *Dictionary) rowOf(number uint32) int {
 const nearRows = 16
 
 // AppendImages converts numbers of the dictionary to images, and appends the images to dst. The numbers must be below
-// Len. AppendImages is fastest with ascending numbers.
+// the result of Len. AppendImages is fastest with ascending numbers.
 func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) []Image {
 	row := 0
 	for _, number := range numbers {
@@ -227,8 +227,8 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// The method compose returns the image with the given number. The argument "row" is the image's row in the dictionary,
-// which determines the upper bits of the image.
+// The method "compose" returns the image with the given number. The argument "row" is the image's row in the
+// dictionary, which determines the upper bits of the image.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
 	return uint64(row)<<d.shift | d.rest(number) // if row 0 is the only row, the shift by 64 bits returns 0
 }
@@ -247,9 +247,9 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 }
 
 // Merge matches the images of two dictionaries, and returns an iterator over the numbers of the dictionary "old" in
-// ascending order. With each number, the iterator yields the number of the same image in the dictionary "new". If "new"
-// lacks the image, the iterator yields Unknown instead. The numbers that the iterator yields for "new" are also in
-// ascending order.
+// ascending order. With each number, the iterator yields the number that the same image has in the dictionary "new". If
+// the dictionary "new" lacks the image, the iterator yields Unknown instead. The numbers that the iterator yields for
+// "new" are also in ascending order.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

@@ -43,7 +43,7 @@ func Sort(chunks [][]uint64) []uint64 {
 	return sorted
 }
 
-// The function scatter copies the images (64-bit numbers that stand for ids) from the chunks to buckets in the slice
+// The function "scatter" copies the images (64-bit numbers that stand for ids) from the chunks to buckets in the slice
 // "to". The upper bits of an image choose the bucket. The result contains the start index of each bucket in the slice
 // "to".
 func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {

@@ -43,8 +43,8 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 
 // Rests maps user numbers to the rests of ids. The rest of an id is the 64 bits of a UUID that the image (64-bit number
 // that stands for the id) lacks. The rest and the image of an id together determine the id (see ids.Scheme.Back). A
-// Rests value is immutable, shares the memory of the bytes that were passed to OpenRests, and is safe for concurrent
-// use.
+// value of the type Rests is immutable and safe for concurrent use. A Rests shares the memory of the bytes that the
+// caller passed to OpenRests.
 type Rests struct{ raw []byte }
 
 // RestWriter writes a file with the rests of ids (the 64 bits of a UUID that the image lacks).
@@ -54,7 +54,7 @@ type RestWriter struct {
 	buffer  []byte
 }
 
-// NewRestWriter returns a RestWriter for a file with the rests of exactly n ids.
+// NewRestWriter returns a RestWriter for a file with the rests (64 bits each that the image lacks) of exactly n ids.
 func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 	_, err := to.Write(header(restMagic, n))
 	return &RestWriter{to: to, want: n}, err
@@ -83,7 +83,7 @@ func (w *RestWriter) flush() error {
 }
 
 // Close writes the rests that are still in the buffer. Close does not close the underlying io.Writer. Close returns an
-// error if the caller added fewer rests than announced to NewRestWriter.
+// error if the caller added fewer rests than NewRestWriter was told to expect.
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf(
@@ -96,8 +96,8 @@ func (w *RestWriter) Close() error {
 // RestsSize returns the length of a file with the rests of n ids, in bytes.
 func RestsSize(n uint32) int64 { return headerBytes + 8*int64(n) }
 
-// OpenRests checks the header and the length of a Rests file. OpenRests cannot detect flipped bits, because all values
-// of the other bytes are valid. The caller must therefore compare the SHA-256 of the file.
+// OpenRests checks the header and the length of a Rests file. OpenRests cannot detect flipped bits in the rests,
+// because every value of a rest is valid. The caller must therefore compare the SHA-256 of the file.
 func OpenRests(raw []byte) (*Rests, error) {
 	n, err := checkHeader(raw, restMagic)
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *TextWriter) flush() error {
 }
 
 // Close writes the index of the file. Close does not close the underlying io.Writer. Close returns an error if the
-// caller added fewer texts than announced to NewTextWriter.
+// caller added fewer texts than NewTextWriter was told to expect.
 func (w *TextWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf("write text ids: the caller added %d ids, but announced %d", w.n, w.want)
@@ -175,8 +175,8 @@ func (w *TextWriter) Close() error {
 	return err
 }
 
-// Texts maps user numbers to text ids. A Texts value is immutable, shares the memory of the bytes that were passed to
-// OpenTexts, and is safe for concurrent use.
+// Texts maps user numbers to text ids. A value of the type Texts is immutable and safe for concurrent use. A Texts
+// shares the memory of the bytes that the caller passed to OpenTexts.
 type Texts struct {
 	raw, index []byte
 	count      uint32

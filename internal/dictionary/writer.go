@@ -67,7 +67,7 @@ func (w *Writer) startRows(row uint64) {
 	}
 }
 
-// Close writes the index of the dictionary file. If the caller added fewer images than announced to NewWriter, Close
+// Close writes the index of the dictionary file. If the caller added fewer than the n images of NewWriter, Close
 // returns an error.
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {

@@ -9,12 +9,12 @@
 //
 // # Why images
 //
-// Package ids computes images from ids, without a counter. A counter could be lost or rolled back, or could give one
-// number to two users. Even a user who is in no segment file has an image, because the image is computed only from the
-// user's id and the key. Images of all kinds of ids except "dense" are spread evenly over all 64-bit numbers. Stores
-// may therefore use any bits of an image to choose a partition or a bucket of users. Without the hash key, an outsider
-// cannot choose ids that share an image or a bucket of users. The hash key is not a password, but an operator must not
-// lose it. Without the hash key, a store cannot find the recorded sends of any user.
+// Package ids computes images from ids, without a counter. A counter that gives each id a number could be lost or
+// rolled back, or could give one number to two users. Even a user who is in no segment file has an image, because the
+// image is computed only from the user's id and the key. Images of all kinds of ids except "dense" are spread evenly
+// over all 64-bit numbers. Stores may therefore use any bits of an image to choose a partition or a bucket of users.
+// Without the hash key, an outsider cannot choose ids that share an image or a bucket of users. The hash key is not a
+// password, but an operator must not lose it. Without the hash key, a store cannot find the recorded sends of any user.
 //
 // # Ids and their spellings
 //
@@ -25,14 +25,14 @@
 //   - uint64: the decimal digits of 0 to 18446744073709551615 (2^64-1), without a sign and without leading zeros. The
 //     id "007" is rejected, because a company that writes "007" may also have a user "7", whose number would be equal.
 //     Ids with leading zeros need the kind "text".
-//   - uuid: 32 hexadecimal digits in upper or lower case, with four dashes (8-4-4-4-12) or without dashes. Braces
-//     around the digits or the prefix "urn:uuid:" are allowed. Every UUID version is an id, and so are the nil UUID and
-//     the max UUID (RFC 9562). The canonical text has lower case and dashes.
-//   - text: 1 to 256 bytes, compared byte by byte. "A" and "a" are therefore two users. "é" as one code point and "é"
-//     as two code points are also two users. A text id must be valid UTF-8, because responses are JSON, which allows
-//     only UTF-8. A text id must not contain control characters (U+0000 to U+001F, U+007F), because lists contain one
-//     id per line. A line end within an id would split the id into two users. A text id must not contain U+FFFD,
-//     because decoders replace invalid UTF-8 by U+FFFD, so that two different ids could become equal.
+//   - uuid: 32 hexadecimal digits in upper or lower case, with four dashes (8-4-4-4-12) or without dashes. The digits
+//     may have braces around them, or the prefix "urn:uuid:". UUIDs of every version are valid ids, and so are the nil
+//     UUID and the max UUID (RFC 9562). The canonical text has lower case and dashes.
+//   - text: 1 to 256 bytes, compared byte by byte. "A" and "a" are therefore two users. The letter "é" as one code
+//     point and "é" as two code points are also two users. A text id must be valid UTF-8, because responses are JSON,
+//     which allows only UTF-8. A text id must not contain control characters (U+0000 to U+001F, U+007F), because lists
+//     contain one id per line. A line end within an id would split the id into two users. A text id must not contain
+//     U+FFFD, because decoders replace invalid UTF-8 by U+FFFD, so that two different ids could become equal.
 //
 // # Images, fixed for ever
 //
@@ -41,17 +41,17 @@
 //
 //   - dense: the image is the id itself. For dense ids, the hash key has no effect on the image.
 //   - uint64: mix(mix(id ^ k0) ^ k1) ^ k2, where k0, k1 and k2 are the first three 64-bit words of SHA-256("capper ids
-//     uint64" || key). The function mix is variant 13 of David Stafford's 64-bit mixers, the finalizer of SplitMix64: x
-//     ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31. Adding keys between fixed
+//     uint64" || key). The function "mix" is variant 13 of David Stafford's 64-bit mixers, the finalizer of SplitMix64:
+//     x ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31. Adding keys between fixed
 //     permutations is the construction of Even and Mansour. Each step of the formula for uint64 ids has an inverse. Two
 //     uint64 ids therefore never share an image, and the method Back computes a uint64 id from the image alone. The
 //     formula for uint64 ids is not a secure cipher.
 //   - uuid: the upper 64 bits of AES-128(key, the 16 bytes). The lower 64 bits of the AES block are the rest of the id.
 //     Back computes the id from the image and the rest.
-//   - text: the upper 64 bits of AES-CMAC(key, the bytes). Nothing can compute a text id from its image.
+//   - text: the upper 64 bits of AES-CMAC(key, the bytes). The text of an id cannot be computed from its image.
 //
-// For n users with ids of the kind uuid or text, some two users share an image with the probability n²/2^65. For 270
-// million users, this probability is 0.2 %.
+// If n users have ids of the kind "uuid" or "text", the probability that any two of them share an image is n²/2^65. For
+// 270 million users, this probability is 0.2 %.
 //
 // The check (checksum) of a scheme is the first 4 bytes of SHA-256("capper ids check" || name of the kind || 0x00 ||
 // key) as 8 hexadecimal digits. Stores and manifests keep this checksum, and reject a scheme with a different one.

@@ -33,15 +33,15 @@ const (
 	factor2, inverse2 = 0x94d049bb133111eb, 0x319642b2d24d8ec3
 )
 
-// The function mix is variant 13 of David Stafford's mixers, and a bijection. Flipping one bit of x flips each bit of
-// the result with a probability of about one half.
+// The function "mix" is variant 13 of David Stafford's mixers, and a bijection. If one bit of x changes, each bit of
+// the result changes with a probability of about one half.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * factor1
 	x = (x ^ x>>27) * factor2
 	return x ^ x>>31
 }
 
-// The function unmix is the inverse function of mix. To invert an XOR with a shift to the right, unmix applies
+// The function "unmix" is the inverse function of mix. To invert an XOR with a shift to the right, "unmix" applies
 // multiples of this shift until no bit is left.
 func unmix(x uint64) uint64 {
 	x = (x ^ x>>31 ^ x>>62) * inverse2
@@ -49,7 +49,7 @@ func unmix(x uint64) uint64 {
 	return x ^ x>>30 ^ x>>60
 }
 
-// The type subkeys contains the subkeys K1 (whole) and K2 (padded) of RFC 4493, section 2.3.
+// The type "subkeys" contains the subkeys K1 (whole) and K2 (padded) of RFC 4493, section 2.3.
 type subkeys struct{ whole, padded [aes.BlockSize]byte }
 
 func newSubkeys(block cipher.Block) (keys subkeys) {
@@ -69,8 +69,8 @@ func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	return twice
 }
 
-// The method mac returns the upper 64 bits of the AES-CMAC of a text id (RFC 4493, section 2.4). All 128 bits remain in
-// the parser's buffer.
+// The method "mac" returns the upper 64 bits of the AES-CMAC of a text id (RFC 4493, section 2.4). All 128 bits remain
+// in the parser's buffer.
 func (p *Parser) mac(text []byte) uint64 {
 	x, s := &p.buffer, p.scheme
 	*x = [aes.BlockSize]byte{}

@@ -32,8 +32,8 @@ func (k Kind) String() string {
 func (k Kind) known() bool { return int(k) < len(kindNames) }
 
 // ParseKind returns the kind of ids with the given name. Names of kinds are in lower case. The error text of ParseKind
-// does not name the field, so the caller must put the field's name in front, for example: `must be dense, uint64, uuid
-// or text, got "guid"`.
+// does not contain the field's name, for example: `must be dense, uint64, uuid or text, got "guid"`. The caller must
+// put the field's name in front.
 func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
 
 // parseKind returns the kind of ids with the given name. The function parseKind rejects kinds whose constants come

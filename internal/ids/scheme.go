@@ -220,8 +220,8 @@ func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return dst, err
 }
 
-// The method cut maps all images with equal upper bits to one image, in a narrowed scheme (see Narrow). The resulting
-// images are spread over all 64-bit numbers. In a scheme that is not narrowed, the method cut returns the image
+// The method "cut" maps all images with equal upper bits to one image, in a narrowed scheme (see Narrow). The resulting
+// images are spread over all 64-bit numbers. In a scheme that is not narrowed, the method "cut" returns the image
 // unchanged.
 func (s *Scheme) cut(image uint64) uint64 {
 	if s.narrow == 0 {

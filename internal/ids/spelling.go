@@ -82,7 +82,7 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 }
 
 // The function "unwrapped" removes the prefix "urn:uuid:" from the text of a UUID, or the braces around the text. If
-// the text has one brace without the other, the second result is false.
+// the text has only one of the two braces, the second result is false.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true

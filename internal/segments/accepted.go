@@ -15,8 +15,8 @@ const AcceptedFormatVersion = 3
 
 // MaxAccepted and the constants below limit the list of approved changes in a manifest.
 const (
-	// MaxAccepted is the maximum number of acceptances (an operator's approvals of changes) in a manifest. The
-	// publisher keeps the newest acceptances.
+	// MaxAccepted is the maximum number of acceptances (operator's approvals of changes) in a manifest. The publisher
+	// keeps the newest acceptances.
 	MaxAccepted = 64
 	// MaxAcceptedAge is the time for which later manifests repeat an acceptance (an operator's approval of a change).
 	MaxAcceptedAge = 30 * 24 * time.Hour

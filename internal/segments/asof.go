@@ -37,8 +37,8 @@ func (s *Set) checkAsOf(created time.Time) error {
 }
 
 // AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. If the
-// generation (published version) lacks the set or the time is unknown, AsOf returns the zero time. In contrast,
-// Refresher.AsOf returns the last time at which a build found the same users in its input.
+// generation (published version) lacks the set or the time is unknown, AsOf returns the zero time. The method
+// Refresher.AsOf instead returns the last time at which a build found the same users in its input.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
 // AsOf works like Snapshot.AsOf, but needs only the manifest, and no bitmaps.

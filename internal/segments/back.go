@@ -69,7 +69,8 @@ func (f *BackFile) check(kind ids.Kind) error {
 }
 
 // Back converts the numbers of users in bitmaps to user ids, with the checked content of a BackFile (file with the user
-// ids). A Back may use the memory of a mapped file, which stays mapped while the Back is reachable.
+// ids). A Back (conversion of user numbers to ids) may use the memory of a mapped file. The file stays mapped while the
+// Back is reachable.
 type Back struct {
 	raw    []byte
 	sha256 string

@@ -35,8 +35,8 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// The method load reads the cached generation (published version) of segments, or returns an error if the function in
-// the argument "require" rejects the manifest of this generation.
+// The method "load" reads the cached generation (published version) of segments. If the function "require" rejects the
+// manifest of this generation, "load" returns an error.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no directory for the local copy of the segments is configured")
@@ -62,7 +62,7 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 		func() (*Back, error) { return c.back(ctx, m) })
 }
 
-// The method dictionary maps the cached dictionary file that the manifest names into memory.
+// The method "dictionary" maps the cached dictionary file that the manifest names into memory.
 func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error) {
 	layer := &m.IDs.Dictionary[0]
 	var d *Dictionary
@@ -102,8 +102,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// The method "mapped" maps a cached file into memory and calls the function in the argument "open", which checks every
-// byte. If the file is damaged, the method "mapped" deletes the file, so that cache.save writes it again.
+// The method "mapped" maps a cached file into memory and calls the function "open", which checks every byte. If the
+// file is damaged, the method "mapped" deletes the file, so that cache.save writes it again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)
@@ -175,9 +175,9 @@ func (c *cache) exists(ctx context.Context) bool {
 	return false
 }
 
-// The method save stores a generation (published version) in the cache, and then deletes files that the cache no longer
-// needs. Like a publisher, the method save writes the bitmaps first and current.json last. If a crash interrupts the
-// method save, the old generation in the cache stays intact.
+// The method "save" stores a generation (published version) in the cache, and then deletes files that the cache no
+// longer needs. Like a publisher, the method "save" writes the bitmaps first and current.json last. If a crash
+// interrupts the method "save", the old generation in the cache stays intact.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil

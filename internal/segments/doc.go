@@ -24,8 +24,8 @@
 // to ids.
 //
 // The manifest names the kind of the user ids and a checksum of their hash key. A reader rejects a generation if
-// ids.json is missing, or has another kind or key than the manifest. A Refresher also rejects a generation if the kind
-// or key of its ids differs from the generation in use.
+// ids.json is missing, or if the kind or key in ids.json differs from the manifest. A Refresher also rejects a
+// generation if the kind or key of its ids differs from the generation in use.
 //
 // # Layout of a location
 //
@@ -45,14 +45,14 @@
 // not support, and keeps the generation that it has. Names of sets appear only in manifests, not in object keys.
 //
 // The field "as_of" of a set is a time: the published users reflect all earlier changes of the set by API calls. The
-// method Snapshot.AsOf returns the as_of of a set.
+// method Snapshot.AsOf returns the "as_of" of a set.
 //
 // # Reading
 //
 // A reader checks every byte of a generation. A manifest must consist of exactly the bytes that were published under
-// its name; a later tool that adds a field raises the format version. The size, SHA-256, cardinality, lowest and
-// highest id of each bitmap must agree with the manifest, and the encoding of each bitmap must be valid. If one bitmap
-// or the manifest fails a check, the reader rejects the whole generation.
+// its name. If a later version of capper adds a field to the manifest, it must raise the format version. The size,
+// SHA-256, cardinality, lowest and highest id of each bitmap must agree with the manifest, and the encoding of each
+// bitmap must be valid. If one bitmap or the manifest fails a check, the reader rejects the whole generation.
 //
 // A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
 // generation. After any failure to load a new generation, the Refresher keeps the generation in use and tries again
@@ -65,8 +65,8 @@
 //
 // The function RefresherConfig.Require can reject a generation by its manifest, for example if a set that the policy
 // needs is missing. When a service starts, its Refresher prefers a cached generation to a rejected one. The Refresher
-// uses a rejected generation only if no other generation exists. For a rejected generation in use, Status reports the
-// rejection. The Refresher checks a rejected generation again at every interval.
+// uses a rejected generation only if no other generation exists. If the Refresher uses a rejected generation, Status
+// reports the rejection. The Refresher checks a rejected generation again at every interval.
 //
 // RefresherConfig.Guarded makes the Refresher reject a generation that lost too many users, compared with the
 // generation in use. When a service starts, the Refresher compares the live generation with the cached generation.

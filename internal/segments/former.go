@@ -28,29 +28,30 @@ type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
 // lost users.
 type former struct {
 	manifest *Manifest
-	// The function read returns the bitmap of a segment or set of the generation.
+	// The function "read" returns the bitmap of a segment or set of the generation.
 	read readFunc
-	// The function dictionary returns the dictionary of a generation whose ids are not dense (32-bit integers).
+	// The function "dictionary" returns the dictionary of a generation whose ids are not dense (32-bit integers).
 	dictionary func(ctx context.Context) (*Dictionary, error)
-	// If the generation is the cached one, the field cache is the cache with the generation's bitmaps; otherwise nil.
+	// If the generation is the cached one, the field "cache" is the cache with the generation's bitmaps. Otherwise,
+	// "cache" is nil.
 	cache *cache
 	// The function "back" returns the Back (conversion of user numbers to ids) of a generation whose ids are not dense.
 	back func(ctx context.Context) (*Back, error)
-	// If ids are not dense, scheme is the kind and the hash key of the source's ids.
+	// If ids are not dense, the field "scheme" contains the kind and the hash key of the source's ids.
 	scheme *ids.Scheme
-	// The field follows is the name of the preceding generation in the source.
+	// The field "follows" is the name of the preceding generation in the source.
 	follows string
 }
 
-// The struct stayed describes a completely loaded earlier generation (published version) that a starting service uses
+// The struct "stayed" describes a completely loaded earlier generation (published version) that a starting service uses
 // because it rejects the live generation.
 type stayed struct {
 	*Generation
 	origin string
 }
 
-// The method load reads all bitmaps of the earlier generation (published version), from the cache if the cache has the
-// whole generation.
+// The method "load" reads all bitmaps of the earlier generation (published version), from the cache if the cache has
+// the whole generation.
 func (f *former) load(ctx context.Context) (*stayed, error) {
 	if f.cache != nil {
 		if g, err := f.cache.load(ctx, nil); err == nil && g.Manifest.Generation == f.manifest.Generation {
@@ -112,9 +113,9 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 
 // The method "formers" yields earlier generations (published versions) for the comparison in which a starting service
 // checks the live generation. The most suitable earlier generation comes first in the sequence. The cached generation
-// comes first. After the cached generation, formers yields the generations of the source that a running service would
-// have used. Generations that lack users of a guarded set (set with a limit on lost users) come last. If the iterator
-// yields an error, the error explains a missing earlier generation.
+// comes first. After the cached generation, the iterator yields the generations of the source that a running service
+// would have used. Generations that lack users of a guarded set (set with a limit on lost users) come last. If the
+// iterator yields an error, the error explains why an earlier generation is missing.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -145,8 +146,8 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 // The method "measures" reports whether a comparison with this earlier generation (published version) can show losses
 // of guarded sets (sets with a limit on lost users). A comparison with the cached generation can always show losses,
 // because a service used this generation. A comparison with a generation of the source shows no loss if a guarded set
-// is missing or empty in this generation. Either no service with this guard ever used such a generation, or the
-// generation itself is the result of a loss.
+// is missing or empty in this generation. Either no service that guards the set ever used such a generation, or this
+// generation itself lost the users of the set.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -186,8 +187,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 }
 
 // earlierFormers returns earlier generations (published versions) of the source for a comparison, the newest first.
-// earlierFormers omits rolled-back generations. The returned faults explain a failed read of a generation, or the lack
-// of earlier generations.
+// earlierFormers omits rolled-back generations. The returned faults explain why the read of a generation failed, or why
+// there are no earlier generations.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

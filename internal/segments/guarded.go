@@ -30,7 +30,8 @@ const (
 // users than Guarded allows, the service rejects the next generation. The zero value of Guarded guards no set.
 type Guarded struct {
 	// MayLose contains, for each guarded set, the percentage of users who may leave the set when a new generation
-	// replaces the one in use. At 100, every loss is allowed and the service does not compare the set.
+	// replaces the one in use. If the percentage is 100, every loss is allowed, and the service does not compare the
+	// set.
 	MayLose map[string]float64
 	// If Zones is true, each time zone set must remain, and most users of time zone sets must remain in some time zone
 	// set.
@@ -71,9 +72,9 @@ type Loss struct {
 	AsOf      time.Time // time up to which the set in the next generation reflects all changes
 }
 
-// mayOverrule is a maximum number of users. A new generation (published version) may always lack this many users whom
-// API calls added to a set. A build without a few of these users may be right, for example because the users subscribed
-// again elsewhere.
+// mayOverrule is a maximum number of users. A new generation (published version) may lack up to mayOverrule users whom
+// API calls added to a set, even if the set's own limit is lower. A build may rightly lack a few of these users, for
+// example because the users subscribed again elsewhere.
 const mayOverrule = 1000
 
 // The method Zone reports whether the set that lost users is a time zone set.
@@ -151,20 +152,20 @@ type comparison struct {
 	guarded Guarded
 	was     *former
 	next    *Generation
-	// The function object reads a bitmap of a generation between the two compared generations by the bitmap's SHA-256.
+	// The function "object" reads a bitmap by its SHA-256, from a generation between the two compared generations.
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
-	// The field overruled is the function RefresherConfig.Overruled; nil: no API calls change sets.
+	// The field "overruled" is the function RefresherConfig.Overruled. It is nil if no API calls change sets.
 	overruled func(set string, before, next time.Time) []capping.UserID
 
 	numbers *Renumbering // converts user numbers of was to user numbers of next; nil: not made yet
-	// If renumbered is true, the function was.read returns bitmaps with the user numbers of the generation next.
+	// If "renumbered" is true, the function was.read returns bitmaps with the user numbers of the generation "next".
 	renumbered bool
 
 	losses   []Loss
 	unjudged []string // sets that could not be compared, with reasons
-	// The field uncertain is true if a read of a bitmap of a generation between the two compared generations failed
-	// this time.
+	// The field "uncertain" is true if, during this comparison, a read of a bitmap from a generation between the two
+	// compared generations failed.
 	uncertain bool
 }
 
@@ -176,8 +177,8 @@ func (c *comparison) against() string {
 	return c.was.manifest.Generation
 }
 
-// The method run compares the two generations (published versions). If sets lost too many users, the error of run is a
-// *LossError; otherwise it is the error of ctx.
+// The method "run" compares the two generations (published versions). If sets lost too many users, the error of run is
+// a *LossError; otherwise it is the error of ctx.
 func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
@@ -215,7 +216,7 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	return loss.Overruled > 0
 }
 
-// The method lacking returns the number of the given users who are not in the named set of this generation (published
+// The method "lacking" returns the number of the given users who are not in the named set of this generation (published
 // version).
 func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64) {
 	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
@@ -279,11 +280,11 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 }
 
 // The method "accounted" returns the number of users who have left the set since the earlier generation (published
-// version) by approved changes in the manifest. Each counted change starts at the users with which the change before it
-// ended, and the first starts at the set's users in the earlier generation. If ids are not dense (32-bit numbers), the
-// chain of approved changes may have a gap although no user left. The reason is that every new id changes the user
-// numbers, and so the result of Manifest.Users. If the chain has a gap, the method "accounted" counts all approved
-// changes since the earlier generation.
+// version) by approved changes in the manifest. The first counted change starts with the set's users in the earlier
+// generation. Each later change starts with the users with whom the previous change ended. If ids are not dense (32-bit
+// numbers), the chain of approved changes may have a gap although no user left. The reason is that every new id changes
+// the user numbers, so Manifest.Users returns a different result for the same users. If the chain has a gap, the method
+// "accounted" counts all approved changes since the earlier generation.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -293,10 +294,10 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 	return removed
 }
 
-// The method "accepted" counts the users who left a set by approved changes in the manifest, or within the set's limit
-// between two approved changes. The approved changes must form a chain from the set's old bitmap to the new bitmap. The
-// method "accepted" reads bitmaps of other generations (published versions) only if the result depends on these
-// bitmaps.
+// The method "accepted" counts the users who left a set by approved changes in the manifest. The method "accepted" also
+// counts the users who left between two approved changes, if the set's limit allows their number. The approved changes
+// must form a chain from the set's old bitmap to the new bitmap. The method "accepted" reads bitmaps of other
+// generations (published versions) only if the result depends on these bitmaps.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // accepted cannot find a bitmap between the two by its users
@@ -339,10 +340,10 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 	return removed + left
 }
 
-// The method bridge counts users who left the set after the last approved change of the chain and before the approved
-// change a. The result "ok" of the method bridge is false if more users left than the limit of the set allows, or if a
-// bitmap is missing. The method bridge ignores approved changes that are older than the earlier generation (published
-// version).
+// The method "bridge" counts users who left the set after the last approved change of the chain and before the approved
+// change a. The result "ok" of the method "bridge" is false if more users left than the limit of the set allows, or if
+// a bitmap is missing. The method "bridge" ignores approved changes that are older than the earlier generation
+// (published version).
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -380,10 +381,9 @@ func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint
 }
 
 // The method "accounted" returns the number of users who left a set by a chain of approved changes. In a chain, each
-// approved change starts at the users with which the change before it ended. The argument "users" of the method
-// "accounted" identifies the users at the start of the chain, and the result "end" identifies the users at the end; see
-// Manifest.Users. If the argument "since" is not zero, "accounted" also counts approved changes after this time outside
-// the chain.
+// approved change starts with the users with whom the previous change ended. The argument "users" identifies the users
+// at the start of the chain, and the result "end" identifies the users at its end; see Manifest.Users. If the argument
+// "since" is not zero, "accounted" also counts approved changes outside the chain that are later than this time.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -440,8 +440,8 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	}
 }
 
-// The method zoneless counts, for each time zone of the earlier generation (published version), those users who have no
-// time zone in the next generation.
+// The method "zoneless" counts, for each time zone of the earlier generation (published version), those users who have
+// no time zone in the next generation.
 func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	before, after := make([]*bitmap.Bitmap, len(was)), make([]*bitmap.Bitmap, len(is))
 	for i, zone := range is {
@@ -458,8 +458,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// (published version) had. The operator must have approved the removal of users whom the set has in the earlier
-// generation. An approval that is later than the creation of the earlier generation is also valid.
+// (published version) had. The approved removal must start with the set's users in the earlier generation, or be later
+// than the creation of the earlier generation.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&

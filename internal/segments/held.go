@@ -13,7 +13,7 @@ import (
 	"capper/internal/objects"
 )
 
-// The struct holding stores the manifest of the source's live generation (published version that current.json names),
+// The struct "holding" stores the manifest of the source's live generation (published version that current.json names),
 // and the reason if the service rejects this generation. A comparison of two generations may read hundreds of
 // megabytes. The Refresher therefore repeats a comparison only if one of the two generations or the limits change.
 type holding struct {
@@ -32,7 +32,7 @@ type holding struct {
 func (h *holding) sees(m *Manifest) { h.live = m }
 
 // The method "again" returns the error of the last comparison, if that comparison had the given two generations
-// (published versions) and the given limits. For other generations or limits, the method "again" returns nil.
+// (published versions) and the given limits. If the generations or the limits differ, the method "again" returns nil.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -48,9 +48,9 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// The method compare compares the next generation (published version) with the generation in use. When the service
-// starts, no generation is in use, so the method compare chooses an earlier generation. The error is a *RefusedError if
-// sets lost too many users, or the error of ctx.
+// The method "compare" compares the next generation (published version) with the generation in use. When the service
+// starts, no generation is in use, so the method "compare" chooses an earlier generation. The error is a *RefusedError
+// if sets lost too many users, or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
 		overruled: r.cfg.Overruled}
@@ -74,10 +74,11 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 	return c, err
 }
 
-// compareAtStart compares the live generation (published version in use) with the first readable earlier generation
-// when a service starts. A service that rejects the live generation must use the earlier generation. If the earlier
-// generation is not completely readable, compareAtStart therefore compares with the next earlier generation. If no
-// earlier generation is completely readable, compareAtStart returns the result of the first comparison.
+// When a service starts, compareAtStart compares the live generation (published version that current.json names) with
+// the first readable earlier generation. If the service rejects the live generation, it must use the earlier generation
+// instead. If the earlier generation is not completely readable, compareAtStart therefore compares with the next
+// earlier generation. If no earlier generation is completely readable, compareAtStart returns the result of the first
+// comparison.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -132,7 +133,7 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// The method stay makes a starting service that has rejected the live generation (published version that current.json
+// The method "stay" makes a starting service that has rejected the live generation (published version that current.json
 // names) use the earlier generation.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
@@ -189,7 +190,7 @@ func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFu
 	return g, nil
 }
 
-// The method object reads the bitmap with the given SHA-256 from the source.
+// The method "object" reads the bitmap with the given SHA-256 from the source.
 func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, error) {
 	raw, err := r.cfg.Source.Read(ctx, BitmapKey(sha256), bitmap.MaxBytes)
 	if err != nil {
@@ -233,7 +234,7 @@ type AsOfError struct{ Err error }
 func (e *AsOfError) Error() string { return e.Err.Error() }
 
 // Reasons returns the reasons, such as ReasonUsers, for which the service rejects the live generation (published
-// version in use).
+// version that current.json names).
 func (f *Refusal) Reasons() (list []string) {
 	var lost *LossError
 	asOf, otherIDs := (*AsOfError)(nil), (*IDsError)(nil)
@@ -341,8 +342,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// The type confirmed contains a time for each set of the generation (published version) in use: the time of the newest
-// generation or build with the same users in this set.
+// The type "confirmed" contains a time for each set of the generation (published version) in use: the time of the
+// newest generation or build with the same users in this set.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -351,11 +352,11 @@ type confirmation struct {
 }
 
 // AsOf returns the last time at which a set's users in the generation (published version) in use were known to be
-// right. Each build that reads exactly the same users from its input moves this time forward. This also holds if the
-// service rejects the generation of the build. If the field "as_of" in the set's manifest entry has a later time, AsOf
-// returns this later time. A rollback does not change the time that AsOf returns. If a build only adds users to some
-// sets, only these sets get a later time. AsOf returns the zero time if the generation in use lacks the set. The method
-// AsOf is safe for concurrent use.
+// right. Each build that reads exactly the same users from its input moves this time forward, even if the service
+// rejects the generation of the build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns
+// this later time. A rollback does not change the time that AsOf returns. If a build only adds users to some sets, only
+// these sets get a later time. AsOf returns the zero time if the generation in use lacks the set. The method AsOf is
+// safe for concurrent use.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -363,8 +364,8 @@ func (r *Refresher) AsOf(set string) time.Time {
 	return time.Time{}
 }
 
-// The method confirm updates the times that Refresher.AsOf returns. If a time is in the future, confirm uses the
-// current time instead. A fast clock on a build machine therefore cannot make a set look too fresh.
+// The method "confirm" updates the times that Refresher.AsOf returns. If a time is in the future, "confirm" uses the
+// current time instead. If the clock of a build machine is ahead, a set therefore does not look newer than it is.
 func (r *Refresher) confirm() {
 	now := r.Current()
 	if now == nil {
@@ -412,8 +413,8 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 }
 
 // confirmedBy returns the time of the newest build whose input had the same users as the generation (published version)
-// in all sets. If a generation is newer than the last complete build, confirmedBy returns the time of that build.
-// Perhaps no build has read the newer generation's sets from an input.
+// in all sets. If the generation is newer than the last complete build, confirmedBy returns the time of that build. The
+// reason is that perhaps no build has read the sets of the newer generation from an input.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -424,9 +425,9 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 	return m.CreatedAt
 }
 
-// The method incomplete reports whether the generation (published version) comes from a rollback, or from a build that
-// only published users who joined sets. A rollback does not write checked.json. A build that only publishes users who
-// joined sets does not write checked.json either.
+// The method "incomplete" reports whether the generation (published version) comes from a rollback, or from a build
+// that only published users who joined sets. Rollbacks, and builds that only publish users who joined sets, do not
+// write checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)

@@ -42,17 +42,17 @@ type Layer struct {
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 	Count     uint32 `json:"count"`
-	// Back describes the file that converts user numbers to ids; nil if the generation has no such file.
+	// Back describes the file that converts user numbers to ids. If the generation has no such file, Back is nil.
 	Back *BackFile `json:"back,omitempty"`
 }
 
-// MaxDictionaryBytes is the maximum size of a dictionary file. A dictionary with the largest possible number of ids is
-// smaller.
+// MaxDictionaryBytes is the maximum size of a dictionary file. Even a dictionary with the largest possible number of
+// ids is smaller than MaxDictionaryBytes.
 const MaxDictionaryBytes = 40 << 30
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// The method numbering returns a fingerprint of the mapping from users to their numbers in the bitmaps of the
+// The method "numbering" returns a fingerprint of the mapping from users to their numbers in the bitmaps of the
 // generation (published version). In generations with equal fingerprints, each user has the same number. For dense ids
 // (32-bit integers), the fingerprint is "".
 func (m *Manifest) numbering() string {
@@ -166,7 +166,7 @@ func (d *IDs) check() error {
 }
 
 // Dictionary is the checked dictionary of one generation (published version), which maps ids to user numbers. A
-// Dictionary may use the memory of a mapped file, which stays mapped while the Dictionary is reachable.
+// Dictionary may use the memory of a mapped file. The file stays mapped while the Dictionary is reachable.
 type Dictionary struct {
 	*dictionary.Dictionary
 	raw    []byte
@@ -239,8 +239,8 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 	return g, err
 }
 
-// readNumbers reads and checks ids.json and the dictionary of a generation (published version). If the argument "known"
-// already is the wanted dictionary, readNumbers does not read the file.
+// readNumbers reads and checks ids.json and the dictionary of a generation (published version). If the dictionary in
+// the argument "known" is the wanted one, readNumbers does not read the file.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
@@ -300,8 +300,9 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 
 // ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result of
 // ReadScheme is nil for dense ids (32-bit integers). If ids.json does not belong to the manifest, the error is an
-// *IDsError. If ids are dense, ReadScheme treats a denied read like a missing ids.json. If a caller may not list the
-// bucket, S3 denies the read of a missing object. A caller with dense ids needs no ids.json.
+// *IDsError. If ids are dense, ReadScheme treats a denied read like a missing ids.json. If a caller has no permission
+// to list the bucket, S3 answers the read of a missing object with "access denied". A caller with dense ids needs no
+// ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {

@@ -13,10 +13,10 @@ import (
 // user changes the numbers of later users, so an Insertion also converts bitmaps from the old to the new user numbers.
 type Insertion struct {
 	Dictionary *Dictionary
-	// Back converts user numbers of the new dictionary to ids. If one of the two generations has no Back, this field is
-	// nil.
+	// Back converts user numbers of the new dictionary to ids. If one of the two generations has no Back, the field
+	// Back is nil.
 	Back *Back
-	// The field before contains, for each inserted user in ascending order, the old number of the next user in the
+	// The field "before" contains, for each inserted user in ascending order, the old number of the next user in the
 	// dictionary.
 	before []uint32
 	behind uint32 // the number of users before the insertion
@@ -25,7 +25,7 @@ type Insertion struct {
 // Insert returns the dictionary of the generation g (published version) with further users from the generation "from".
 // The two generations must have the same kind and hash key of ids. The argument "numbers" of Insert contains the
 // numbers of the further users in the generation "from", in ascending order. The dictionary of g must not contain the
-// further users. Insert makes one pass over the ids. Insert needs memory for its result, and 12 more bytes for each
+// further users. Insert makes one pass over the ids. Besides the memory for its result, Insert needs 12 bytes for each
 // further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
@@ -61,7 +61,7 @@ func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, err
 	return in, err
 }
 
-// An entries value is a list of ids with their images (64-bit numbers that stand for ids), in ascending order of the
+// The type "entries" is a list of ids with their images (64-bit numbers that stand for ids), in ascending order of the
 // user numbers.
 type entries struct {
 	of      backReader
@@ -69,7 +69,7 @@ type entries struct {
 	images  []uint64
 }
 
-// The method next writes the first id of the list to w, and removes this id from the list.
+// The method "next" writes the first id of the list to w, and removes this id from the list.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -101,16 +101,16 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// The method number returns an inserted user's number in the new dictionary. The argument "i" of the method number is
-// the index of the inserted user in the slice in.before.
+// The method "number" returns an inserted user's number in the new dictionary. The argument "i" of the method "number"
+// is the index of the inserted user in the slice in.before.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap from the user numbers before the insertion to the user numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
-// BitmapBeyond works like Bitmap, but also for a bitmap from Generation.RenumberedBy, which may contain users whom the
-// generation (published version) lacks. The argument "beyond" of BitmapBeyond contains the numbers of all inserted
-// users in the bitmap b, in ascending order.
+// BitmapBeyond works like Bitmap, but also accepts a bitmap from Generation.RenumberedBy. Such a bitmap may contain
+// users whom the generation (published version) lacks. The argument "beyond" of BitmapBeyond contains the numbers of
+// all inserted users in the bitmap b, in ascending order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil
@@ -152,8 +152,8 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 }
 
 // NumbersIn returns, for each user of the dictionary, the number of the same user in another dictionary. The results
-// are in the order of the users' numbers in the first dictionary. For a user whom the other dictionary lacks, the
-// result is 2^32-1. Apart from 2^32-1, the returned numbers ascend.
+// are in the order of the users' numbers in the first dictionary. If the other dictionary lacks the user, the result is
+// 2^32-1. Apart from 2^32-1, the returned numbers ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -202,7 +202,7 @@ type backReader struct {
 	texts *dictionary.TextReader
 }
 
-// The method reader returns a reader of the ids in the Back. For a nil Back, the method reader returns the zero
+// The method "reader" returns a reader of the ids in the Back. For a nil Back, the method "reader" returns the zero
 // backReader.
 func (b *Back) reader() (r backReader) {
 	switch {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The constants CurrentKey to dictionarySuffix are keys, and beginnings and endings of keys, of the objects at a
-// location of segments. The file doc.go describes the objects at a location.
+// The constants CurrentKey to dictionarySuffix are keys of the objects at a location of segments, or prefixes and
+// suffixes of such keys. The file doc.go describes the objects at a location.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -66,7 +66,7 @@ func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
 // sumPart is the number of bytes that Sum passes to the SHA-256 code in one call. The Go runtime cannot interrupt one
-// call of the SHA-256 code. With a larger sumPart, the pauses of the garbage collector would therefore be longer.
+// call of the SHA-256 code. A larger sumPart would therefore lengthen the pauses of the garbage collector.
 const sumPart = 64 << 10
 
 // Sum returns the SHA-256 of raw in lower-case hex. Documents and object keys contain hashes in lower-case hex.

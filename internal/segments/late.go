@@ -12,8 +12,8 @@ import (
 const lateInterval = time.Second
 
 // lateCalls detects API calls that added users to sets but reached the store after the Refresher had checked the
-// generation (published version) in use. API calls reach the store late if they are replayed, or if a Redis server that
-// was empty is restored.
+// generation (published version) in use. API calls reach the store late if somebody replays them, or if an empty Redis
+// server gets its data back.
 type lateCalls struct {
 	known   map[string]uint64 // by set: number of added users whom the generation lacked at its first use; under mu
 	changes uint64            // the result of RefresherConfig.Changes at the last check

@@ -29,16 +29,16 @@ type Generation struct {
 	// Back converts user numbers to ids of the kinds uuid and text. If the generation has no BackFile (file with the
 	// user ids), Back is nil.
 	Back *Back
-	// If the generation was read without its BackFile (file with the user ids), the function lazyBack reads this file;
-	// otherwise nil.
+	// If the generation was read without its BackFile (file with the user ids), the function lazyBack reads this file.
+	// Otherwise, lazyBack is nil.
 	lazyBack func() (*Back, error)
-	// The field was is the generation before RenumberedBy changed its user numbers, and the field by is the
-	// renumbering. If the bitmaps have their original user numbers, both fields are nil.
+	// The field "was" contains the generation before RenumberedBy changed its user numbers. The field "by" contains the
+	// Renumbering. If the bitmaps have their original user numbers, both fields are nil.
 	was *Generation
 	by  *Renumbering
 }
 
-// ReadPointer reads current.json, the pointer to the live generation (published version in use). The comment of
+// ReadPointer reads current.json, which names the live generation (published version for the services). The comment of
 // objects.Source.ReadTagged explains the argument "tag".
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
@@ -120,9 +120,9 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 }
 
 // ReadForComparison reads a generation (published version) and converts its bitmaps to the user numbers of the
-// dictionary in the argument "numbering". If the argument "numbering" is nil, the generation keeps its own user
-// numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation "known", which may be nil. The
-// BackFile (file with the user ids) may be larger than all other objects together. The generation that
+// dictionary in the argument "numbering". If the argument "numbering" is nil, ReadForComparison keeps the generation's
+// own user numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation "known", which may be
+// nil. The BackFile (file with the user ids) may be larger than all other objects together. The generation that
 // ReadForComparison returns reads the BackFile only when a caller needs an id, and uses ctx for this read.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
@@ -184,8 +184,8 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 }
 
 // firstOf returns the index of the first segment with the same bitmap for each segment, and of the first set with the
-// same bitmap for each set. firstOf never uses a segment's bitmap for a set, because the method fetch may skip bitmaps
-// of segments, but never bitmaps of sets.
+// same bitmap for each set. firstOf never uses a segment's bitmap for a set, because the method "fetch" may skip
+// bitmaps of segments, but never bitmaps of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}
@@ -201,8 +201,8 @@ func (m *Manifest) firstOf(entries []*Segment) []int {
 	return first
 }
 
-// The method bitmap returns the bitmap of a segment or set. The argument "entry" of the method bitmap is the index of
-// the segment or set in the list Manifest.Entries.
+// The method "bitmap" returns the bitmap of a segment or set. The argument "entry" of the method "bitmap" is the index
+// of the segment or set in the list Manifest.Entries.
 func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	if entry < len(g.Bitmaps) {
 		return g.Bitmaps[entry]
@@ -217,8 +217,8 @@ const parallelReads = 8
 // of users.
 func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
-// ReadLiveManifest reads and checks current.json and the manifest of the live generation (published version in use). If
-// nothing has been published, ReadLiveManifest returns ErrNothingLive.
+// ReadLiveManifest reads and checks current.json, and the manifest of the generation (published version) that
+// current.json names. If nothing has been published, ReadLiveManifest returns ErrNothingLive.
 func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	live, _, err := ReadPointer(ctx, src, "")
 	if err != nil {

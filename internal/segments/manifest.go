@@ -35,8 +35,8 @@ type Manifest struct {
 	Generation    string    `json:"generation"`
 	CreatedAt     time.Time `json:"created_at"`
 	ToolVersion   string    `json:"tool_version"`
-	// Reason is the operator's reason for a forced publish, or a text about a rollback. For all other publishes, Reason
-	// is empty.
+	// Reason is the operator's reason for a forced publish, or a text about a rollback. In the manifests of all other
+	// publishes, Reason is empty.
 	Reason string `json:"reason,omitempty"`
 	// IDs describes user ids that are not dense (32-bit integers). If IDs is nil, the ids are dense.
 	IDs *IDs `json:"ids,omitempty"`
@@ -132,7 +132,7 @@ const ZonePrefix = "tz/"
 // have this name, but expressions that use the name then fail.
 const AllName = "all"
 
-// The function dotted reports whether an element of the name between slashes is "." or "..". Many clients and proxies
+// The function "dotted" reports whether an element of the name between slashes is "." or "..". Many clients and proxies
 // rewrite paths with the elements "." and "..".
 func dotted(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
@@ -184,7 +184,7 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// The method version returns the lowest format version that has all fields of the manifest. Programs that do not
+// The method "version" returns the lowest format version that has all fields of the manifest. Programs that do not
 // support the required version reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
@@ -200,7 +200,7 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// The method name computes the generation's name from the fields of the manifest. The name of a generation (published
+// The method "name" computes the generation's name from the fields of the manifest. The name of a generation (published
 // version) begins with the creation time, so that names sort by time. The name of a generation ends with a hash of
 // every field of the manifest. Different manifests therefore have different names, and no field can change unnoticed.
 func (m *Manifest) name() string {
@@ -209,8 +209,8 @@ func (m *Manifest) name() string {
 	return TimeName(m.CreatedAt) + "-" + Sum(rest.Encode())[:8]
 }
 
-// The method sum returns the SHA-256 of the encoded manifest. The pointer current.json also contains the SHA-256 of the
-// manifest.
+// The method "sum" returns the SHA-256 of the encoded manifest. The pointer current.json also contains the SHA-256 of
+// the manifest.
 func (m *Manifest) sum() string { return Sum(m.Encode()) }
 
 // Encode returns the manifest in the form in which a location stores it.
@@ -363,8 +363,8 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	return b, s.agree(b)
 }
 
-// The method agree checks that the size, cardinality and bounds of a bitmap equal those in the manifest entry. The
-// caller of the method agree has already checked the bitmap's hash.
+// The method "agree" checks that the size, cardinality and bounds of a bitmap equal those in the manifest entry. The
+// caller of the method "agree" has already checked the bitmap's hash.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
 		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)

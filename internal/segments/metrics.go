@@ -16,8 +16,8 @@ const (
 	resultFailed    = "failed"
 )
 
-// The struct metrics contains the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present
-// value) describe the generation (published version) in use.
+// The struct "metrics" contains the Prometheus metrics of a Refresher. The gauges describe the generation (published
+// version) that is in use at the time of the scrape.
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	of        *Refresher

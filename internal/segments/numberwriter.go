@@ -26,8 +26,8 @@ func (f *buffer) Write(p []byte) (int, error) {
 }
 
 // NewNumberWriter returns a NumberWriter for n ids. The argument "names" of NewNumberWriter is the largest possible
-// size of the BackFile (file with the user ids) in bytes. With names = 0, the NumberWriter writes no BackFile. Ids of
-// the kind uint64 never need a BackFile.
+// size of the BackFile (file with the user ids) in bytes. If the argument "names" is 0, the NumberWriter writes no
+// BackFile. Ids of the kind uint64 never need a BackFile.
 func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err error) {
 	w = &NumberWriter{kind: kind, numbers: make(buffer, 0, dictionary.Size(n)), names: make(buffer, 0, names)}
 	if w.dictionary, err = dictionary.NewWriter(&w.numbers, n); err != nil || names == 0 {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// mostDigits is the number of decimal places with which the percentage of one user in 2^32 differs from 0.
+// mostDigits is the number of decimal places that a percentage needs so that one user of 2^32 does not become 0 %.
 const mostDigits = 9
 
 // RoundPercent rounds a percentage to a number of decimal places, and rounds halves up. capper uses RoundPercent for
@@ -16,7 +16,7 @@ func RoundPercent(percent float64, digits int) float64 {
 	return math.Floor(percent*unit+0.5+binary) / unit
 }
 
-// PercentText formats a percentage for people, usually with at most one decimal place. For a percentage near 0, the
+// PercentText formats a percentage for people, usually with at most one decimal place. If the percentage is near 0, the
 // text has enough decimal places to distinguish the percentage from 0.
 func PercentText(percent float64) string {
 	digits := 1
@@ -31,8 +31,8 @@ func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove formats a percentage that is above a limit. The text has so many decimal places that the number in the
-// text is also above the limit.
+// PercentAbove formats a percentage that is above a limit. The text has enough decimal places that the displayed number
+// is also above the limit.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
 	for RoundPercent(percent, digits) <= bound && digits < mostDigits {

@@ -14,8 +14,8 @@ import (
 // loaded the new generation, they return the old generation's name to callers.
 const leastGrace = time.Minute
 
-// earlyLook is the minimum time between two early checks of the source. A request that names an unknown, newer
-// generation (published version) causes an early check.
+// earlyLook is the minimum time between two early checks of the source. If a request names a newer generation
+// (published version) that this instance does not know, the Refresher checks the source early.
 const earlyLook = time.Second
 
 // DefaultKeep is the default time for which a Refresher keeps a replaced generation (published version) in memory after
@@ -103,9 +103,9 @@ func (r *Refresher) lookIfLater(generation string) bool {
 	return true
 }
 
-// The struct pins stores the generations (published versions) that API calls have named (pinned). The struct pins also
-// stores replaced generations that stay in memory for a short time without a pin. The generation in use may also be in
-// pins.
+// The struct "pins" stores the generations (published versions) that API calls have named (pinned). The struct "pins"
+// also stores replaced generations that stay in memory for a short time without a pin. The generation in use may also
+// be in pins.
 type pins struct {
 	keep  time.Duration // time for which a generation stays after a pin
 	grace time.Duration // time for which a replaced generation stays without a pin; at most keep
@@ -126,7 +126,7 @@ func newPins(cfg *RefresherConfig) *pins {
 	return &pins{keep: cfg.Keep, grace: grace, clock: cfg.Clock, kept: map[string]pin{}}
 }
 
-// The method put pins the generation (published version) of the snapshot s, which therefore stays in memory for the
+// The method "put" pins the generation (published version) of the snapshot s, which therefore stays in memory for the
 // time pins.keep.
 func (p *pins) put(s *Snapshot) {
 	p.mu.Lock()
@@ -134,15 +134,15 @@ func (p *pins) put(s *Snapshot) {
 	p.hold(s)
 }
 
-// The method hold pins a generation (published version): the generation stays in memory for the time pins.keep. The
-// caller of the method hold holds the lock p.mu.
+// The method "hold" pins a generation (published version): the generation stays in memory for the time pins.keep. The
+// caller of the method "hold" holds the lock p.mu.
 func (p *pins) hold(s *Snapshot) {
 	now := p.clock()
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// The method supersede keeps the snapshot s in memory for at least the time p.grace, because the caller is about to
-// replace s by a newer generation (published version). If p.grace is not above 0, supersede does nothing.
+// The method "supersede" keeps the snapshot s in memory for at least the time p.grace, because the caller is about to
+// replace s by a newer generation (published version). If p.grace is not above 0, "supersede" does nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return
@@ -156,8 +156,8 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// The method get returns the named generation (published version) if it is in memory, and renews the pin. If the named
-// generation is not in memory, the method get returns nil.
+// The method "get" returns the named generation (published version) if it is in memory, and renews the pin. If the
+// named generation is not in memory, the method "get" returns nil.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,15 +169,15 @@ func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	return kept.snapshot
 }
 
-// The method expire removes generations (published versions) from memory whose time in memory (pins.keep or pins.grace)
-// has ended.
+// The method "expire" removes generations (published versions) from memory whose time in memory (pins.keep or
+// pins.grace) has ended.
 func (p *pins) expire(current *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(current)
 }
 
-// The method list returns the generations (published versions) that API calls have named and that are therefore in
+// The method "list" returns the generations (published versions) that API calls have named and that are therefore in
 // memory, sorted by name.
 func (p *pins) list(current *Snapshot) (list []Pinned) {
 	p.mu.Lock()
@@ -213,9 +213,9 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// The method drop removes generations (published versions) whose time in memory has ended. If more than MaxPinned
-// replaced generations remain, the method drop removes further generations, first those without a pin. The caller of
-// the method drop holds the lock p.mu.
+// The method "drop" removes generations (published versions) whose time in memory has ended. If more than MaxPinned
+// replaced generations remain, the method "drop" removes further generations, first those without a pin. The caller of
+// the method "drop" holds the lock p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

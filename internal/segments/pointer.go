@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 )
 
-// A Pointer is the content of current.json: the name of the live generation (published version in use), and a hash of
-// its manifest.
+// A Pointer is the content of current.json: the name of the live generation (published version for the services), and a
+// hash of its manifest.
 type Pointer struct {
 	FormatVersion int    `json:"format_version"`
 	Generation    string `json:"generation"`
@@ -64,8 +64,8 @@ func PointerTo(m *Manifest) Pointer {
 	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. Because of the random
-// bits, each write of current.json has another object tag, and each writer can recognise its own bytes.
+// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. The random bits give
+// each write of current.json a different object tag, and let each writer recognise its own bytes.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {
@@ -82,8 +82,8 @@ func (p Pointer) Encode() []byte {
 
 var errTruncated = errors.New("truncated")
 
-// DecodeDocument decodes a JSON document at a location of segments, and rejects unknown fields. A newer tool that adds
-// a field must therefore raise the format version.
+// DecodeDocument decodes a JSON document at a location of segments, and rejects unknown fields. A newer version of
+// capper that adds a field must therefore raise the format version.
 func DecodeDocument(raw []byte, into any) error { return decodeDocument(raw, into, FormatVersion) }
 
 func decodeDocument(raw []byte, into any, newest int) error {

@@ -32,8 +32,8 @@ const (
 	DefaultTimeout  = 2 * time.Minute
 )
 
-// lookTimeout is the maximum time in which a Refresher reads current.json and a manifest. A service can therefore start
-// from the cache soon, even if the source hangs.
+// lookTimeout is the maximum time in which a Refresher reads current.json and a manifest. Even if the source hangs, a
+// service therefore starts from the cache without a long delay.
 const lookTimeout = 10 * time.Second
 
 // RefresherConfig configures a Refresher. Only the field Source of a RefresherConfig is required.
@@ -48,7 +48,7 @@ type RefresherConfig struct {
 	Timeout time.Duration
 	// Logger receives the log. If Logger is nil, there is no log.
 	Logger *slog.Logger
-	// Clock returns the time; nil means time.Now.
+	// Clock returns the time. If Clock is nil, the Refresher uses time.Now.
 	Clock func() time.Time
 	// Require returns an error if the service must not use a generation. Load and Run call Require before they read
 	// bitmaps, and do not use a rejected generation; the comment of Load describes the exception. A nil Require accepts
@@ -61,25 +61,26 @@ type RefresherConfig struct {
 	Guarded func() Guarded
 	// Overruled returns the users whom API calls added to a set after the time "before" and until the time "next". The
 	// arguments "before" and "next" are the as_of (time up to which a set reflects all changes) of an earlier and of a
-	// later build. Nil: no API calls change sets.
+	// later build. If the function is nil, no API calls change sets.
 	Overruled func(set string, before, next time.Time) []capping.UserID
-	// Changes returns a number that grows with each change of a set by API calls. Nil: no API calls change sets.
+	// Changes returns a number that grows with each change of a set by API calls. If the function is nil, no API calls
+	// change sets.
 	Changes func() uint64
 	// Keep is the time for which a replaced generation stays in memory after its last pin (use by a call that names the
 	// generation). 0 means DefaultKeep. A replaced generation without a pin stays in memory for twice the Interval, but
 	// at least a minute and at most Keep. During this time, other instances may still return the name of the replaced
-	// generation. With a negative Keep, the Refresher keeps no replaced generation.
+	// generation. If Keep is negative, the Refresher keeps no replaced generation.
 	Keep time.Duration
 	// Load and Run call OnSwap with each new generation, before Current returns this generation. A nil OnSwap disables
 	// the call.
 	OnSwap func(*Snapshot)
-	// Registerer receives the metrics; nil disables them.
+	// Registerer receives the metrics. If Registerer is nil, there are no metrics.
 	Registerer prometheus.Registerer
 }
 
-// Refresher keeps the live generation (published version in use) of the segments in memory, and replaces it when a new
-// one is published. The caller of a Refresher calls Load once, and then Run. The methods Current and Status are safe
-// for concurrent use.
+// A Refresher keeps the live generation (published version that current.json names) of the segments in memory, and
+// replaces it when a new generation is published. The caller of a Refresher calls Load once, and then Run. The methods
+// Current and Status are safe for concurrent use.
 type Refresher struct {
 	cfg     RefresherConfig
 	cache   *cache
@@ -130,13 +131,13 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 // Current returns the generation (published version) in use, or nil before Load has succeeded.
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
-// Load loads the live generation (published version in use) from the source, or from the cache if the source fails;
-// Status and the log report the failure. Load uses a generation that Require rejects only if the source and the cache
-// have no other generation. If Load uses a rejected generation, Status reports the reason of the rejection, and Run
-// keeps checking the source. If guarded sets (sets with a limit on lost users) lost too many users in the live
-// generation, Load uses the earlier generation of the comparison. The earlier generation comes from the cache, or from
-// the source. Load returns an error if neither the source nor the cache has a usable generation. The error of Load is
-// objects.ErrNotFound only if nothing has ever been published and the cache is empty.
+// Load loads the live generation (published version that current.json names) from the source. If the source fails, Load
+// loads the cached generation, and Status and the log report the failure. Load uses a generation that Require rejects
+// only if the source and the cache have no other generation. If Load uses a rejected generation, Status reports the
+// reason of the rejection, and Run keeps checking the source. If guarded sets (sets with a limit on lost users) lost
+// too many users in the live generation, Load uses the earlier generation of the comparison. The earlier generation
+// comes from the cache, or from the source. Load returns an error if neither the source nor the cache has a usable
+// generation. The error of Load is objects.ErrNotFound only if nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -159,7 +160,7 @@ func (r *Refresher) Load(ctx context.Context) error {
 }
 
 // loadCached makes the cached generation (published version) the generation in use, or returns an error if the function
-// in the argument "require" rejects this generation.
+// "require" rejects this generation.
 func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
 	g, err := r.cache.load(ctx, require)
 	if err != nil {
@@ -174,8 +175,8 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 }
 
 // loadError contains the reasons for which the Refresher could load no generation (published version). loadError has
-// its own method Is, because objects.ErrNotFound must mean that nothing was published. For a damaged generation with a
-// missing object, errors.Is must not find objects.ErrNotFound.
+// its own method Is, because objects.ErrNotFound must mean that nothing was published. If only an object of a damaged
+// generation is missing, errors.Is must not find objects.ErrNotFound.
 type loadError struct {
 	error
 	never bool
@@ -199,7 +200,7 @@ func neverPublished(ctx context.Context, src objects.Source) bool {
 
 // Run checks the source for a new generation (published version) once per interval until ctx ends. Run also checks the
 // source when a caller calls Pin with a newer generation. After a failure, Run keeps the generation in use, and Status,
-// metrics and the log report the failure. Run retries at a later interval; the type spoiled describes the delay.
+// metrics and the log report the failure. Run retries at a later interval; the type "spoiled" describes the delay.
 func (r *Refresher) Run(ctx context.Context) {
 	tick, calls := time.NewTicker(r.cfg.Interval), time.NewTicker(lateInterval)
 	defer tick.Stop()
@@ -218,7 +219,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	}
 }
 
-// The method refresh checks once whether the source has a new generation (published version), and records the result.
+// The method "refresh" checks once whether the source has a new generation (published version), and records the result.
 func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -294,7 +295,7 @@ func (r *Refresher) inMemory() []*Snapshot {
 }
 
 // keepCopy stores a generation (published version) in the local cache, unless Require rejects the generation. The local
-// cache thus keeps the last good generation.
+// cache therefore keeps the last good generation.
 func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	if g.Manifest.fulfils(r.cfg.Require) != nil {
 		return
@@ -317,10 +318,10 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// The method fetch reads the live generation (published version that current.json names), unless this generation is
-// already in use or Require rejects it. The method fetch reads only bitmaps and files that are not in memory, from the
-// local cache if possible. Because the cache may hang, reading from the cache may take at most a quarter of the
-// time-out. After a hang of the cache, enough time remains for reading from the source.
+// The method "fetch" reads the live generation (published version that current.json names), unless this generation is
+// already in use or Require rejects it. The method "fetch" reads only bitmaps and files that are not in memory, from
+// the local cache if possible. Because the cache may hang, reading from the cache may take at most a quarter of the
+// time-out. If the cache hangs, enough time remains for reading from the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -414,9 +415,9 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 	return m.readDictionary(ctx, r.cfg.Source)
 }
 
-// The method look reads the manifest of the live generation (published version that current.json names), or returns nil
-// if this generation is already in use. look also returns the object tag of the current.json that it read, even
-// together with an error.
+// The method "look" reads the manifest of the live generation (published version that current.json names), or returns
+// nil if this generation is already in use. The method "look" also returns the object tag of the current.json that it
+// read, even together with an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
 		"the segments location did not respond within %s",
@@ -465,7 +466,7 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// The method swap makes the snapshot s the generation (published version) in use, and records the result of comparing
+// The method "swap" makes the snapshot s the generation (published version) in use, and records the result of comparing
 // it with the previous generation.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {

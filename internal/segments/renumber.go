@@ -64,8 +64,8 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 }
 
 // RenumberedName appends the id of the user with the given number. If RenumberedBy has converted the bitmaps, the
-// number is one of the converted bitmaps. If the generation (published version) has no ids, RenumberedName appends
-// "image:" and the 16 hexadecimal digits of the image (64-bit number that stands for the id).
+// number is a user number in the converted bitmaps. If the generation (published version) has no ids, RenumberedName
+// appends "image:" and the 16 hexadecimal digits of the image (64-bit number that stands for the id).
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))
@@ -77,8 +77,8 @@ func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	return named
 }
 
-// eachBitmap calls the function in the argument "of" for each bitmap of a list, and returns the list of the results.
-// For a nil bitmap, the result is nil.
+// eachBitmap calls the function "of" for each bitmap of a list, and returns the list of the results. For a nil bitmap,
+// the result is nil.
 func eachBitmap(list []*bitmap.Bitmap, of func(*bitmap.Bitmap) *bitmap.Bitmap) []*bitmap.Bitmap {
 	results := make([]*bitmap.Bitmap, len(list))
 	parallel.OnAllCores(len(list), func(i int) {

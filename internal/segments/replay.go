@@ -17,9 +17,9 @@ const (
 	mostReads = 16
 )
 
-// The method replay returns the earlier generations (published versions) that a service without a restart would have
-// used, newest first. The result of the method replay has no generation that itself lost too many users, because such a
-// generation is unsuitable for a comparison.
+// The method "replay" returns the earlier generations (published versions) that a service without a restart would have
+// used, newest first. The result of the method "replay" has no generation that itself lost too many users, because such
+// a generation is unsuitable for a comparison.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -90,11 +90,11 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns the limits on lost users that the method replay must check from one generation (published version) to
-// the next. stepTo omits unchanged sets, and sets whose loss the publisher has already checked. stepTo includes the
+// stepTo returns the limits on lost users that the method "replay" must check from one generation (published version)
+// to the next. stepTo omits unchanged sets, and sets whose loss the publisher has already checked. stepTo includes the
 // time zones only if the user counts of the time zone sets show a loss. The user counts do not show a loss of time
-// zones if other users gained time zones. A comparison of all users would also show a loss of time zones that the user
-// counts hide, but is too expensive for each step.
+// zones if other users gained time zones. A comparison of all users would also find such a loss, but is too expensive
+// for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {

@@ -110,7 +110,7 @@ func (s *Snapshot) unsegmentedIn(key int) bitmap.Encoded {
 	return rest.Encode(key)
 }
 
-// Zones returns the time zones of the generation's time zone sets, in the order of the manifest.
+// The method Zones returns the time zones of the generation's time zone sets, in the order of the manifest.
 func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 
 // LookupZones sets zones[i] to a code for the time zone of users[i]: the zone's index in Zones plus 1, or 0 for no
@@ -151,7 +151,7 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 // len(users). Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// The struct memory lists bitmaps, maps and files of loaded generations that a new generation (published version) can
+// The struct "memory" lists bitmaps, maps and files of loaded generations that a new generation (published version) can
 // share. The Refresher therefore neither reads nor stores a bitmap twice. Instead of bitmaps of its segments, a
 // snapshot has a CodeMap, and a new generation can share this CodeMap if no segment has changed.
 type memory struct {
@@ -201,8 +201,8 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 	return nil
 }
 
-// The method snapshot builds the Snapshot of a generation (published version). The Snapshot shares the bitmaps and maps
-// that are already in memory.
+// The method "snapshot" builds the Snapshot of a generation (published version). The Snapshot shares the bitmaps and
+// maps that are already in memory.
 func (known *memory) snapshot(g *Generation) *Snapshot {
 	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
 		sets: map[string]*bitmap.Bitmap{}, scheme: g.Scheme, dictionary: g.Dictionary,

@@ -12,10 +12,10 @@ import (
 // current.json names). If the refresh interval is longer, the pause is one interval.
 const maxBackOff = 15 * time.Minute
 
-// The struct spoiled describes a live generation (published version that current.json names) whose read failed. Because
-// a generation may have hundreds of megabytes, the Refresher retries a faulty generation after one interval, then after
-// two, four and so on. When current.json changes, the Refresher retries at its next check. If the live generation is
-// not faulty, the value of the type spoiled is zero.
+// The struct "spoiled" describes a live generation (published version that current.json names) whose read failed.
+// Because a generation may have hundreds of megabytes, the Refresher retries a faulty generation after one interval,
+// then after two, four and so on. When current.json changes, the Refresher retries at its next check. If the live
+// generation is not faulty, the struct has the zero value.
 type spoiled struct {
 	tag   string // tag of the current.json that names the generation
 	err   error
@@ -23,9 +23,9 @@ type spoiled struct {
 	until time.Time
 }
 
-// The method wait returns an error if it is too early to read a faulty live generation (published version that
-// current.json names) again. The argument "tag" of the method wait is the object tag of the current.json that names the
-// generation.
+// The method "wait" returns an error if it is too early to read a faulty live generation (published version that
+// current.json names) again. The argument "tag" of the method "wait" is the object tag of the current.json that names
+// the generation.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -47,8 +47,8 @@ func (e *backOffError) Error() string {
 
 func (e *backOffError) Unwrap() error { return e.error }
 
-// The method note records the result of an attempt to read the live generation (published version in use). If reading
-// current.json itself failed, the argument "tag" is "".
+// The method "note" records the result of an attempt to read the live generation (published version that current.json
+// names). If reading current.json itself failed, the argument "tag" is "".
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {

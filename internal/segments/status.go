@@ -17,8 +17,8 @@ type Status struct {
 	// BuiltAt is the time of the last complete build, which published a generation or found its result already live. If
 	// the source has no record of such a build, BuiltAt is zero.
 	BuiltAt time.Time
-	// Error is the reason for which the last check failed, or for which Require rejects the generation in use.
-	// Otherwise, Error is empty. ErrorAt is the start of this fault.
+	// Error is the reason for which the last check failed, or for which Require rejects the generation in use. If there
+	// is no such reason, Error is empty. ErrorAt is the time at which the fault in Error began.
 	Error   string
 	ErrorAt time.Time
 	// Refusal describes the reason for which the service rejects the source's live generation. If the service does not
@@ -43,8 +43,8 @@ func (r *Refresher) Status() Status {
 	return status
 }
 
-// RefusedError reports that the service rejects a generation (published version) of the segments. The reason is
-// RefresherConfig.Require, RefresherConfig.Guarded, or another kind or hash key of ids.
+// RefusedError reports that the service rejects a generation (published version) of the segments. The reason comes from
+// RefresherConfig.Require or RefresherConfig.Guarded, or is another kind or hash key of ids.
 type RefusedError struct {
 	Generation string
 	Err        error // error of Require, of the comparison, or about the ids
@@ -61,8 +61,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// The method "fulfils" returns a RefusedError if the function in the argument "require" rejects the generation
-// (published version) of the manifest. If "require" is nil, the method "fulfils" accepts every generation.
+// The method "fulfils" returns a RefusedError if the function "require" rejects the generation (published version) of
+// the manifest. If "require" is nil, the method "fulfils" accepts every generation.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil
@@ -84,9 +84,9 @@ func (r *Refresher) markOrigin() {
 // logAgain is the time after which the Refresher logs an unchanged fault again.
 const logAgain = 5 * time.Minute
 
-// The method record stores the result of a check of the source in the metrics, the status and the log. If Require
-// rejects the generation (published version) in use, the method record treats even a successful check of the source as
-// an error.
+// The method "record" stores the result of a check of the source in the metrics, the status and the log. If Require
+// rejects the generation (published version) in use, the method "record" treats even a successful check of the source
+// as an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"
@@ -112,8 +112,8 @@ func (r *Refresher) record(result string, err error) {
 	}
 }
 
-// The method note stores the result of a check of the source in the status, and returns the error text of the previous
-// check.
+// The method "note" stores the result of a check of the source in the status, and returns the error text of the
+// previous check.
 func (r *Refresher) note(err error) (before string) {
 	now := r.cfg.Clock()
 	r.mu.Lock()

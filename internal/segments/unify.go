@@ -40,14 +40,14 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 	return &n, nil
 }
 
-// Original returns the generation (published version) with the original bitmaps if Unify or RenumberedBy has converted
-// the bitmaps. If the bitmaps were not converted, Original returns the generation itself.
+// Original returns the generation (published version) with its original bitmaps, which Unify or RenumberedBy has
+// converted. If the bitmaps were not converted, Original returns the generation itself.
 func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
 
-// The function unite returns a dictionary of the ids of two generations (published versions). If both generations have
-// a Back (conversion of user numbers to ids), unite also returns a Back.
+// The function "unite" returns a dictionary of the ids of two generations (published versions). If both generations
+// have a Back (conversion of user numbers to ids), "unite" also returns a Back.
 func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	n := uint64(b.Dictionary.Len())
 	for _, number := range dictionary.Merge(a.Dictionary.Dictionary, b.Dictionary.Dictionary) {

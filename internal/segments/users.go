@@ -18,9 +18,9 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	return dst
 }
 
-// NumberAfter returns the lowest possible number of users after the given user in the bitmaps of the snapshot. If no
-// user of the snapshot comes after the given user, the result is above all numbers in the bitmaps. NumberAfter also
-// accepts a user who is not in the snapshot.
+// NumberAfter returns the lowest possible number of users after the given user in the bitmaps of the snapshot. If the
+// snapshot has no user after the given user, the result is above all numbers in the bitmaps. NumberAfter also accepts a
+// user who is not in the snapshot.
 func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
 	if s.dictionary == nil {
 		return uint64(user) + 1

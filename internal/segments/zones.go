@@ -55,9 +55,9 @@ func (m *Manifest) zones() (list []*Set) {
 	return list
 }
 
-// Zoneless counts the users of any segment or set who are in no time zone set. For users without a time zone set, rules
-// that depend on the time zone use the default time zone. The first call counts the users on half of the CPU cores, and
-// the snapshot keeps the result.
+// Zoneless counts the users who are in a segment or set, but in no time zone set. For users without a time zone set,
+// rules that depend on the time zone use the default time zone. The first call counts the users on half of the CPU
+// cores, and the snapshot keeps the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()

@@ -41,7 +41,7 @@ func (l Load) MarshalJSON() ([]byte, error) {
 
 // These constants are the maximum values of the fields of Load. MaxUsers is the number of possible dense ids (32-bit
 // numbers). MaxShards is the number of partitions of the Redis store. MaxSends is the maximum number of sends in a
-// user's log for one channel. All other maximum values serve to detect typing errors.
+// user's log for one channel. The other maximum values only detect typing errors.
 const (
 	MaxUsers     = 1 << 32
 	MaxShards    = 64
@@ -135,7 +135,7 @@ func fromZero(name string, value, most float64) error {
 const aShard = 10 << 30
 
 // The constant "busy" is the maximum fraction of a processor that the commands of a Redis master should use. A Redis
-// master needs the rest of the processor for the disk, the replicas and unexpected load.
+// master needs the remaining processor time for the disk, the replicas and unexpected load.
 const busy = 0.5
 
 // leastCluster is the minimum number of masters in a Redis Cluster.

@@ -26,8 +26,8 @@ func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 // FromRedis returns the number of bytes that Redis masters send to the service for each decided user.
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
-// The function near returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides about at
-// least 7 users of each bucket (users who share a Redis key) together. For fewer users, the weight is lower.
+// The function "near" returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides about
+// at least 7 users of each bucket (users who share a Redis key) together. For fewer users, the weight is lower.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }
@@ -88,7 +88,8 @@ func EmbeddedData(l Load) float64 {
 }
 
 // embeddedSpreadBytes is the number of additional bytes for a user in the embedded store if ids are not dense 32-bit
-// numbers. The keys of ids that are not dense have 8 bytes, and consecutive keys have few common bytes.
+// numbers. If ids are not dense, a key in the embedded store has 8 bytes, and consecutive keys have few bytes in
+// common.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -125,15 +126,15 @@ func AuditDay(l Load) float64 {
 }
 
 // These constants are the seconds of processor time that the service needs for one user (docs/benchmarks.md). The
-// constants jsonSeconds and bitmapSeconds are for the code of the service, and clientNear and clientFar are for the
-// client library of the store.
+// constants jsonSeconds and bitmapSeconds describe the code of the service. The constants clientNear and clientFar
+// describe the client library of the store.
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6
 )
 
-// ServiceCores returns the numbers of processors that the service uses during the blast (the largest campaign), with
-// JSON lists and with bitmaps in requests.
+// ServiceCores returns the number of processors that the service uses during the blast (the largest campaign): for
+// requests with JSON lists of users, and for requests with bitmaps.
 func ServiceCores(l Load) (json, bitmap float64) {
 	client := mix(l, clientNear, clientFar)
 	return l.Rate() * (jsonSeconds + client), l.Rate() * (bitmapSeconds + client)
@@ -145,7 +146,8 @@ func ServiceCores(l Load) (json, bitmap float64) {
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
 // ServiceMemory returns the maximum memory in bytes of a service instance with the default bounds (docs/operating.md).
-// ServiceMemory is the sum of the memory for request bodies and responses, users of calls, segments, and the program.
+// The result of ServiceMemory includes the memory for request bodies, responses, the users of calls, segments,
+// dictionaries and the program.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }

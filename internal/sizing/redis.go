@@ -102,8 +102,8 @@ func Backlog(l Load) float64 {
 // Redis accepts writes even if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
-// The constant fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The
-// test TestFragmentation measures the constant fragmentation.
+// The constant "fragmentation" is the number of bytes that the machine uses for each byte that Redis reports as used.
+// The test TestFragmentation measures the constant fragmentation.
 const fragmentation = 1.10
 
 // CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
@@ -124,8 +124,8 @@ func CopyOnWrite(l Load) float64 {
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
 // These constants are the seconds of processor time that Redis needs for one user (docs/benchmarks.md). The first
-// constant is for consecutive users in a blast (large campaign), and the second for random users. The third constant is
-// for calls with one user, because each of these calls needs a separate reply.
+// constant is for consecutive users in a blast (large campaign), and the second constant is for random users. The third
+// constant is for calls with one user, because each such call needs a separate reply.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6
@@ -133,7 +133,7 @@ const (
 )
 
 // decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
-// time is shorter if the calls of the blast (the largest campaign) contain more users with the same Redis key.
+// more users of a call share a Redis key, the less time Redis needs for one user.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
 // RedisCores returns the number of processors that the commands of all Redis masters use during the blast (the largest

@@ -44,7 +44,7 @@ func CheckTarget(path string) error {
 // replaced file, or the default mode if no file existed.
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
-// The function create creates a file with the given mode, regardless of the umask and of the mode of a replaced file.
+// The function "create" creates a file with the given mode, regardless of the umask and of the mode of a replaced file.
 // If the argument "rights" is 0, the function works like CreateFile.
 func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
@@ -68,7 +68,7 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// The function begin creates the temporary file in the directory of the target. If the argument "rights" is 0, the
+// The function "begin" creates the temporary file in the directory of the target. If the argument "rights" is 0, the
 // temporary file has the default mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
@@ -96,8 +96,8 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 // The variable "part" matches the names of the temporary files that CreateFile creates.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether a name is the name of a temporary file of CreateFile. A temporary file remains if a program is
-// killed while it writes the file.
+// IsPart reports whether a name is the name of a temporary file of CreateFile. If a program is killed while it writes a
+// file, the temporary file remains.
 func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.
@@ -152,7 +152,7 @@ func WritePrivateFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// The method fill calls the function "write", which writes the content of the file, and then commits the file.
+// The method "fill" calls the function "write", which writes the content of the file, and then commits the file.
 func (f *File) fill(write func(io.Writer) error) error {
 	defer f.Abort()
 	if err := write(f); err != nil {

@@ -89,7 +89,7 @@ func repeated(command *kong.Context) error {
 }
 
 // The method "misused" adds advice and the exit status for wrong usage to an error of the command line. If the error
-// already has advice, the method keeps this advice.
+// already has advice, the method "misused" keeps this advice.
 func (p Program) misused(err error) error {
 	hint := p.Name + " --help lists the commands, " + p.Name + " COMMAND --help the flags of one"
 	if fault := (*kong.ParseError)(nil); errors.As(err, &fault) && fault.Context.Selected() != nil {
@@ -118,7 +118,7 @@ func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
 // helpWidth is the maximum number of characters in a line of help text.
 const helpWidth = 110
 
-// The method end prints the error of a command, and the advice of the error. The result is the exit status of the
+// The method "end" prints the error of a command, and the advice of the error. The result is the exit status of the
 // program.
 func (p Program) end(on *Streams, err error) int {
 	if err == nil {
@@ -138,7 +138,7 @@ func (p Program) end(on *Streams, err error) int {
 	return int(status)
 }
 
-// The function indent indents all lines of a message except the first line and lines that are already indented.
+// The function "indent" indents all lines of a message except the first line and lines that are already indented.
 func indent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -149,8 +149,8 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// For half a second (twice) after the first signal, further signals have no effect. The program timeout, for example,
-// sends each signal twice: to the command and to the command's process group.
+// Further signals have no effect for half a second (the constant "twice") after the first signal. The program timeout,
+// for example, sends each signal twice: to the command and to the command's process group.
 const twice = 500 * time.Millisecond
 
 // UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. A second signal ends the program

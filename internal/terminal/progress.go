@@ -81,7 +81,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// The method beside returns a function that draws the text after the numbers of the progress bar.
+// The method "beside" returns a function that draws the text after the numbers of the progress bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -155,7 +155,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// The function colon returns ": " followed by the text, or "" for an empty text.
+// The function "colon" returns ": " followed by the text, or "" for an empty text.
 func colon(text string) string {
 	if text == "" {
 		return ""

@@ -32,7 +32,7 @@ var meanings = [...]string{
 	Findings: "findings",
 }
 
-// The function describe returns the help text about exit statuses. The text contains all statuses up to the argument
+// The function "describe" returns the help text about exit statuses. The text contains all statuses up to the argument
 // "last", and the statuses in the argument "beyond". The argument "more" contains additional texts for some statuses.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string

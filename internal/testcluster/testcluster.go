@@ -39,8 +39,8 @@ type Options struct {
 	Replicas    int           // number of replicas of each master; 0: no replicas
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // password of the servers; "": no password
-	// ACL is the path of the servers' ACL file. The word capper replaces CHANGE-ME in this file. The value "" means the
-	// line for the user capper in deploy/redis.acl.
+	// ACL is the path of the servers' ACL file. In this file, the password "capper" replaces the word "CHANGE-ME". The
+	// value "" means the line for the user capper in deploy/redis.acl.
 	ACL  string
 	User string // user that creates the cluster and replicates data; "": the user default
 	Host string // address on which the nodes listen; "": 127.0.0.1
@@ -159,8 +159,8 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// The method stop stops the servers at the end of a test, and ignores errors. If servers still run, the script
-// scripts/cluster.sh stops these servers when the test process ends.
+// The method "stop" stops the servers at the end of a test, and ignores errors. If servers still run when the test
+// process ends, the script scripts/cluster.sh stops these servers.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)
 	_ = os.RemoveAll(filepath.Dir(c.dir))

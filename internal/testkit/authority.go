@@ -41,7 +41,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// The method sign signs a certificate, and writes the certificate and the private key to files.
+// The method "sign" signs a certificate, and writes the certificate and the private key to files.
 func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificate) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,8 +14,8 @@ import (
 const standstill = 50 * time.Millisecond
 
 // The function Steadily repeats a test of speed until the function "try" returns true, at most "tries" times. If no try
-// succeeds, Steadily fails the test, unless the machine stood still in more than half of the tries. A busy machine
-// proves nothing about the speed of the code. The function "try" must check all other conditions.
+// succeeds, Steadily fails the test, unless the machine stood still in more than half of the tries. A slow test on a
+// busy machine proves nothing about the speed of the code. The function "try" must check all other conditions.
 func Steadily(t testing.TB, tries int, try func() bool, message string) {
 	t.Helper()
 	judge(t, tries, func() (bool, time.Duration) {
@@ -25,8 +25,9 @@ func Steadily(t testing.TB, tries int, try func() bool, message string) {
 	}, message)
 }
 
-// The function judge repeats a measured try. The function "try" returns whether the test succeeded, and the longest
-// time for which the machine stood still (ran no goroutine or did not write to the disk).
+// The function "judge" repeats a measured try. The function "try" returns whether the test succeeded. The function
+// "try" also returns the longest time for which the machine stood still (ran no goroutine or did not write to the
+// disk).
 func judge(t testing.TB, tries int, try func() (done bool, pause time.Duration), message string) {
 	t.Helper()
 	still := 0
@@ -67,7 +68,7 @@ func beginPulse(t testing.TB) *pulse {
 	return p
 }
 
-// The method beat runs an action after each interval, and notes the delay of the interval and the action together.
+// The method "beat" runs an action after each interval, and notes the delay of the interval and the action together.
 func (p *pulse) beat(interval time.Duration, act func() error) {
 	p.running.Go(func() {
 		ticker := time.NewTicker(interval)
@@ -88,7 +89,7 @@ func (p *pulse) beat(interval time.Duration, act func() error) {
 	})
 }
 
-// The method end stops the measurement and returns the longest pause.
+// The method "end" stops the measurement and returns the longest pause.
 func (p *pulse) end() time.Duration {
 	close(p.stop)
 	p.running.Wait()

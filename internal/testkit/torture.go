@@ -40,8 +40,8 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
-// TortureAlone reports whether the environment sets the duration of the torture test. In this case, no other tests run
-// beside the torture test.
+// TortureAlone reports whether the environment sets the duration of the torture test. If the environment sets the
+// duration, no other tests run beside the torture test.
 func TortureAlone() bool { return os.Getenv("CAPPER_TORTURE_MINUTES") != "" }
 
 // The type Faults holds, by name, the number of faults that a torture test has injected.

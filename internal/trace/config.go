@@ -22,8 +22,8 @@ type Config struct {
 	// caller does not trace. The default in the configuration is 1. If a caller traces a request, the caller decides
 	// whether the service records the request.
 	Ratio float64
-	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME or, without
-	// this variable, the name capper.
+	// ServiceName (service_name) is the value of the resource attribute service.name. The default is $OTEL_SERVICE_NAME
+	// or, without this variable, the name capper.
 	ServiceName string
 	// Timeout (timeout) is the time limit of one request to the collector, from 100ms to 1m. The default is 10s.
 	Timeout time.Duration
@@ -31,7 +31,7 @@ type Config struct {
 	// because message ids may contain personal data.
 	MessageIDs bool
 
-	// Version is the resource attribute service.version.
+	// Version is the value of the resource attribute service.version.
 	Version string
 	// Logger logs failures and recoveries of the collector, at most once a minute. A nil Logger logs nothing.
 	Logger *slog.Logger
@@ -51,7 +51,7 @@ const (
 const tracesPath = "/v1/traces"
 
 // ParseEndpoint returns the URL to which an exporter sends spans. The argument is a text in the form of
-// Config.Endpoint. If the text is not a valid endpoint, the error names the broken rule.
+// Config.Endpoint. If the text is not a valid endpoint, the error contains the violated rule.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
@@ -81,8 +81,8 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// The function shown returns the part of an invalid endpoint that an error text may contain. The result omits the text
-// after the host, because this text may be a secret.
+// The function "shown" returns the part of an invalid endpoint that an error text may contain. The result omits the
+// text after the host, because this text may be a secret.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {

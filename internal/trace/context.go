@@ -30,7 +30,7 @@ func (n *node) Value(key any) any {
 	return n.Context.Value(key)
 }
 
-// The variable none is the node (context) of all contexts that do not belong to a request.
+// The variable "none" is the node (context) of all contexts that do not belong to a request.
 var none = &node{span: &noop.Span{}}
 
 func of(ctx context.Context) *node {
@@ -89,8 +89,8 @@ const (
 // maxState is the maximum number of bytes in a tracestate header that the service forwards.
 const maxState = 512
 
-// The function incoming returns the span of the caller from the headers of a request. The function ignores a malformed
-// traceparent header, several traceparent headers, and a tracestate header without a traceparent header.
+// The function "incoming" returns the span of the caller from the headers of a request. The function ignores a
+// malformed traceparent header, several traceparent headers, and a tracestate header without a traceparent header.
 func incoming(h http.Header) Span {
 	given := h[parentHeader]
 	if len(given) != 1 {
@@ -112,13 +112,13 @@ func incoming(h http.Header) Span {
 		propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
 }
 
-// The variable unselected is the span of all requests that the tracer has not selected. These requests share one
-// span, because the OpenTelemetry library takes 0.6 µs to create a span.
+// The variable "unselected" is the span of all requests that the tracer has not selected. All requests without
+// selection share one span, because the OpenTelemetry library takes 0.6 µs to create a span.
 var unselected Span = &struct{ noop.Span }{}
 
 // Outgoing sets the trace headers of a request to another service. If the span in the argument ctx is recorded, the
-// headers contain this span. If the span in ctx is not recorded, the headers contain the span of the caller. If the
-// tracer did not select the request, the headers tell the other service to record no spans of the trace.
+// headers contain this span. If the span in the argument ctx is not recorded, the headers contain the span of the
+// caller. If the tracer did not select the request, the headers tell the other service to record no spans of the trace.
 func Outgoing(ctx context.Context, h http.Header) {
 	span := Of(ctx)
 	on := span.SpanContext()

@@ -5,11 +5,11 @@
 //
 // # Vocabulary
 //
-// A request id is an id that the caller chose for a request, or an id that the service generated. A trace is the work
-// for one request in all services that take part. A span is one part of a trace, with a beginning, an end, attributes
-// and a parent span. The type Span is the span type of the OpenTelemetry library. Every request has a span. If a
-// request is not recorded, the methods of the request's span do nothing, and take almost no time. Callers of package
-// trace therefore never check whether a request is traced.
+// A request id is an id that the caller chose for a request, or an id that the service generated. A trace describes the
+// work that all participating services do for one request. A span is one part of a trace, with a beginning, an end,
+// attributes and a parent span. The type Span is the span type of the OpenTelemetry library. Every request has a span.
+// If a request is not recorded, the methods of the request's span do nothing, and take almost no time. Callers of
+// package trace therefore never check whether a request is traced.
 //
 // # Propagation
 //

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// The type handler adds the ids of the context's request to each log record.
+// The type "handler" adds the ids of the context's request to each log record.
 type handler struct{ slog.Handler }
 
 // The function Handler wraps a slog.Handler. The returned log handler adds "request_id" to each log record whose

@@ -15,8 +15,8 @@ const IDHeader = "X-Request-Id"
 const maxID = 128
 
 // IDOf returns the request id that the caller chose, if this id is safe for logs and headers. A request id is safe if
-// it has 1 to 128 visible ASCII characters. For any other id, IDOf returns a new id. The argument "at" is the current
-// time.
+// it has 1 to 128 visible ASCII characters. If the caller's id is not safe, IDOf returns a new id. The argument "at" is
+// the current time.
 func IDOf(h http.Header, at time.Time) string {
 	if given := h[IDHeader]; len(given) == 1 && validID(given[0]) {
 		return given[0]

@@ -8,7 +8,7 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// The constant scope is the name of the OpenTelemetry instrumentation scope of all spans.
+// The constant "scope" is the name of the OpenTelemetry instrumentation scope of all spans.
 const scope = "capper"
 
 // Tracer selects requests, and begins the spans of the selected requests. A nil Tracer selects no requests. A Tracer is
@@ -24,9 +24,9 @@ func NewTracer(provider otel.TracerProvider, ratio float64) *Tracer {
 	return &Tracer{provider.Tracer(scope), ratio}
 }
 
-// The method begin begins a span for a request. The argument "from" is the span of the caller, and the argument "at" is
-// the time at which the request arrived. If the tracer is nil, or if the caller does not record the caller's span,
-// the method returns the span of the caller. The method never blocks.
+// The method "begin" begins a span for a request. The argument "from" is the span of the caller, and the argument "at"
+// is the time at which the request arrived. If the tracer is nil, or if the caller traces the request but does not
+// record its own span, the method returns the span of the caller. The method never blocks.
 func (t *Tracer) begin(from Span, at time.Time) Span {
 	if t == nil {
 		return from

@@ -22,7 +22,7 @@ const (
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
 // checkMarks limits the number of YAML tokens, without running the scanner of the YAML library, by counting the
-// characters in the constant marks. Each YAML token begins or ends with one of these characters.
+// characters in the constant marks. Each YAML token begins or ends with one of the characters in "marks".
 func checkMarks(text []byte) error {
 	if n, line := countMarks(text, maxMarks); n > maxMarks {
 		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes "+
@@ -31,8 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. The function
-// countMarks stops as soon as the count is above the argument "most". A comment line counts as one mark.
+// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. When the count
+// exceeds the argument "most", the function countMarks stops. A comment line counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -75,8 +75,8 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// The type depth computes the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token depends
-// on its column. Inside brackets, the nesting depth of a YAML token is the number of open brackets. Consecutive
+// The type "depth" computes the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token
+// depends on its column. Inside brackets, the nesting depth of a YAML token is the number of open brackets. Consecutive
 // prefixes without a value, such as "- - -" and "!a !b", also increase the nesting depth.
 type depth struct {
 	columns []int // columns of the enclosing keys and dashes, in ascending order
@@ -118,7 +118,7 @@ func (d *depth) add(t *token.Token) int {
 	return len(d.columns) + d.flow + d.row
 }
 
-// The method enter notes that the tokens after the token t are nested in t, which is a key or a dash.
+// The method "enter" notes that the tokens after the token t are nested in t, which is a key or a dash.
 func (d *depth) enter(t *token.Token) {
 	if d.flow > 0 {
 		d.row++
@@ -150,8 +150,8 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size() returns the number of nodes in the YAML node n after the expansion of all aliases. As soon as the number of
-// nodes is above the limit, size() stops counting.
+// size() returns the number of nodes in the YAML node n after the expansion of all aliases. When the number of nodes
+// exceeds the limit, size() stops counting.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

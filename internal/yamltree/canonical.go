@@ -44,8 +44,8 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// The function join joins the parts of a list or mapping that were not removed, in order. If there were parts, and all
-// parts were removed, the result "left" is false.
+// The function "join" joins the parts of a list or mapping that were not removed, in order. If the list or mapping had
+// parts and all of them were removed, the result "left" is false.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string
 	all := 0
@@ -74,7 +74,7 @@ func (v Value) YAML(indent string) string {
 	return v.flow()
 }
 
-// The method flow returns the value as YAML on one line.
+// The method "flow" returns the value as YAML on one line.
 func (v Value) flow() string {
 	var parts []string
 	switch n := v.node.(type) {

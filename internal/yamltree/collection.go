@@ -77,9 +77,9 @@ func (v Value) Object(fields map[string]Field, advice ...string) (given map[stri
 	return v.object(fields, func(string) string { return "" }, advice...)
 }
 
-// The method Top reads the outermost YAML mapping of a file like Object. For an unknown key, Top calls the argument
-// "home" (a function), which returns the path of the key in another mapping of the file, such as "server.listen", or
-// "".
+// The method Top reads the outermost YAML mapping of a file like Object. For an unknown key, Top calls the function
+// "home". If the key belongs to another mapping of the file, this function returns the key's path, such as
+// "server.listen", and otherwise "".
 func (v Value) Top(fields map[string]Field, home func(key string) string) (given map[string]bool) {
 	return v.object(fields, home)
 }

@@ -83,8 +83,8 @@ func OneOf(to *string, words ...string) Field {
 var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 // The method Int returns a YAML value as a whole number. If a number has more than 64 bits, Int returns the largest or
-// the smallest int64. For fractions, and for notations that YAML reads in another base or with separators, such as 010,
-// Int records an error.
+// the smallest int64. Int records an error for fractions, and for notations that YAML reads in another base or with
+// separators, such as 010.
 func (v Value) Int() (int64, bool) {
 	text := v.node.GetToken().Value
 	switch v.node.(type) {

@@ -56,7 +56,7 @@ func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 		"one"}
 }
 
-// The function measure returns an error for a YAML text that is too large or too deeply nested for the parser.
+// The function "measure" returns an error for a YAML text that is too large or too deeply nested for the parser.
 func measure(text []byte) error {
 	if len(text) > maxBytes {
 		return &Fault{Rule: fmt.Sprintf("must be at most %d bytes, this is longer", maxBytes)}

@@ -67,7 +67,7 @@ func (v Value) FaultOf(key, format string, args ...any) {
 	at.Fault(format, args...)
 }
 
-// The method resolve replaces YAML anchors and aliases by the nodes that they mean.
+// The method "resolve" replaces YAML anchors and aliases by the nodes that they mean.
 func (v Value) resolve() Value {
 	switch n := v.node.(type) {
 	case *ast.AnchorNode:

@@ -22,8 +22,8 @@ var version string
 //go:embed zoneinfo.zip
 var archive string
 
-// noPlace is an entry in the time zone database that is no time zone. The entry marks machines whose time zone was
-// never set.
+// noPlace is the name of an entry in the time zone database that is not a time zone. The entry "Factory" marks machines
+// whose time zone nobody has set.
 const noPlace = "Factory"
 
 // The function database returns the files of the embedded time zone archive, by the names of the time zones.
@@ -44,8 +44,9 @@ var database = sync.OnceValue(func() map[string]*zip.File {
 // The map loaded caches the time zones that Load has already parsed, by name.
 var loaded sync.Map // string → *time.Location
 
-// Load returns a time zone by its exact name in the IANA database of the program. For "Local", for names of files of
-// the machine, and for names in other upper and lower case, Load returns an error. Load is safe for concurrent use.
+// Load returns a time zone by its exact name in the IANA database of the program. Load returns an error for "Local",
+// for names of files of the machine, and for names whose upper and lower case differs from the database. Load is safe
+// for concurrent use.
 func Load(name string) (*time.Location, error) {
 	if place, ok := loaded.Load(name); ok {
 		return place.(*time.Location), nil

@@ -47,8 +47,8 @@ type wanted struct {
 	daily, suppressed int
 }
 
-// The method want returns the expected results of a message to the given users. For the users in the bitmap "others",
-// the message is the m-th message of the day. For all other users, the message is the n-th message of the day.
+// The method "want" returns the expected results of a message to the given users. For the users in the bitmap "others",
+// the message is their m-th message of the day. For the remaining users, the message is their n-th message of the day.
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()

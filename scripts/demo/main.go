@@ -48,8 +48,8 @@ func main() {
 	}
 }
 
-// The function run makes the filter calls of all blasts (large campaigns) for the audience, and of a further blast for
-// an audience expression. The function returns the users whom the first blast allowed.
+// The function "run" makes the filter calls of all blasts (large campaigns) for the audience, and of a further blast
+// for an audience expression. The function "run" returns the users whom the service allowed in the first blast.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
 	service, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
@@ -87,11 +87,11 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// The constant expression selects the users of the last blast (large campaign). The service evaluates the expression.
+// The constant "expression" selects the users of the last blast (large campaign). The service evaluates the expression.
 const expression = "vip | new - country/my"
 
 // sendExpression makes the filter calls of one more blast (large campaign), for an audience expression. For the users
-// of the earlier blasts, this message is the message number blasts+1 of the day.
+// of the earlier blasts, this message is their message number blasts+1 of the day.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
@@ -126,7 +126,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// The function send makes filter calls for all users of a request, and prints the progress. The function "allow"
+// The function "send" makes filter calls for all users of a request, and prints the progress. The function "allow"
 // receives the allowed users.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
@@ -146,7 +146,7 @@ func send(ctx context.Context, out io.Writer, service *client.Client, request *c
 	return &total, time.Since(start), err
 }
 
-// The function report prints the numbers of decisions about a blast (large campaign), and compares these numbers with
+// The function "report" prints the numbers of decisions about a blast (large campaign), and compares these numbers with
 // the expected numbers.
 func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),

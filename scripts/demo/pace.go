@@ -14,7 +14,7 @@ import (
 	"capper/client"
 )
 
-// The constant senders is the number of parallel senders in the demo. Each sender has its own client for the pacer,
+// The constant "senders" is the number of parallel senders in the demo. Each sender has its own client for the pacer,
 // like a sender on a separate machine. All senders use the same service.
 const senders = 8
 
@@ -27,8 +27,8 @@ type sent struct {
 	users int
 }
 
-// The function pace sends to the users at the rate of the service's pacer (rate limiter), and prints the duration. The
-// function then compares the actual rate with the configured rate.
+// The function "pace" sends to the users at the rate of the service's pacer (rate limiter), and prints the duration.
+// The function then compares the actual rate with the configured rate.
 func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -104,8 +104,8 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	return all, context.Cause(ctx)
 }
 
-// The function sender takes batches of users from the Go channel "work", and sends to each batch when the pacer allows
-// the sends.
+// The function "sender" takes batches of users from the Go channel "work", and sends to each batch when the pacer
+// allows the sends.
 func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -124,7 +124,7 @@ func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends 
 	return sends, nil
 }
 
-// The function count returns the total number of sends, and the number of sends in the busiest second.
+// The function "count" returns the total number of sends, and the number of sends in the busiest second.
 func count(sends []sent) (total, busiest int) {
 	first, within := 0, 0
 	for _, s := range sends {

@@ -24,7 +24,8 @@ const (
 )
 
 // The function "random" makes filter calls with the ids from a file, in random order and as strings. The function then
-// prints the number of decided users per second. If the ids are UUIDs, every second message has the ids in packed form.
+// prints the number of decided users per second. If the ids are UUIDs, the calls for every second message contain the
+// ids in packed form (16 bytes each).
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -52,7 +53,8 @@ func random(ctx context.Context, out io.Writer, url, file string) error {
 	return nil
 }
 
-// The function pack converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result "ok" is false.
+// The function "pack" converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result "ok" is
+// false.
 func pack(ids []string) (packed [][16]byte, ok bool) {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))

@@ -95,8 +95,8 @@ func run(args []string, out io.Writer) error {
 	return encoder.Encode(describe(modules, *version, *date))
 }
 
-// The function add adds the Go modules in a program, including the standard library, to the map of modules. A Go module
-// that is replaced by a directory belongs to this repository, and gets the version of the repository.
+// The function "add" adds the Go modules in a program, including the standard library, to the map of modules. A Go
+// module that is replaced by a directory belongs to this repository, and gets the version of the repository.
 func add(modules map[string]component, info *debug.BuildInfo, version string) {
 	note := func(path, version, sum string) {
 		purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")

@@ -56,7 +56,7 @@ func loads() map[string]sizing.Load {
 	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
 }
 
-// The variable order lists the names of the loads in the order of the output columns.
+// The variable "order" lists the names of the loads in the order of the output columns.
 var order = []string{"270 million", "1 billion"}
 
 func report(out io.Writer) error {
@@ -126,8 +126,8 @@ func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Da
 // bytes for each call with one user.
 func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
 
-// The function network returns the monthly price of the network traffic to Redis, from Redis, and to the replicas. Two
-// thirds of this traffic crosses the border of an availability zone.
+// The function "network" returns the monthly price of the network traffic to Redis, from Redis, and to the replicas.
+// Two thirds of this traffic crosses the border of an availability zone.
 func network(l sizing.Load) float64 {
 	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
 	return bytes * 2 / 3 / gib * networkPrice
@@ -185,7 +185,7 @@ func failing(s System) System {
 }
 
 // The function "systems" returns the deployments in docs/design/scale.md. For each blast (large campaign) of the demo,
-// the number of cores is the number of available cores at the measurement.
+// the system has as many cores as were available during the measurement.
 func systems() []System {
 	list := []System{
 		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),

@@ -52,8 +52,8 @@ type Result struct {
 const (
 	tick       = 100 * time.Microsecond
 	partitions = 64
-	// pipelined is the maximum number of users in flight from an instance to a master: two pipelines of 2,048 users
-	// (redisstore/dispatch).
+	// pipelined is the maximum number of users whom an instance has sent to a master and who have no response yet: two
+	// pipelines of 2,048 users (redisstore/dispatch).
 	pipelined = 2 * 2048
 )
 
@@ -139,7 +139,7 @@ func shareOf(i, shards int) float64 {
 	return float64(n) / partitions
 }
 
-// The method step advances the time of the simulation by one tick (short step).
+// The method "step" advances the time of the simulation by one tick (short step).
 func (s *simulation) step() {
 	for s.unsent > 0 && len(s.open) < s.InFlight {
 		s.send()
@@ -154,7 +154,7 @@ func (s *simulation) step() {
 	s.open = slices.DeleteFunc(s.open, func(c *call) bool { return c.stage == over })
 }
 
-// The method send starts the next API call of the simulated blast (large campaign).
+// The method "send" starts the next API call of the simulated blast (large campaign).
 func (s *simulation) send() {
 	c := &call{users: min(s.Call, s.unsent), began: s.now, left: 1}
 	s.unsent -= c.users
@@ -163,7 +163,7 @@ func (s *simulation) send() {
 }
 
 // The method "work" lets every simulated process work for one tick (short step). If the processes on a shared machine
-// need more processor time than the machine has, each process gets a fraction of its time.
+// need more processor time than the machine has, each process gets the same fraction of the time that it needs.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
 	s.masters[0].down = s.now >= time.Second && s.now < time.Second+s.DownFor
@@ -181,8 +181,8 @@ func (s *simulation) work() {
 	}
 }
 
-// The method "copies" returns the number of processes that the simulated server i represents. Each of the last Shards
-// servers represents all replicas of one Redis master.
+// The method "copies" returns the number of processes that the simulated server i represents. The last servers in the
+// list, as many as Redis masters exist, each represent all replicas of one Redis master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
 		return float64(s.Replicas)
@@ -206,7 +206,7 @@ func (s *server) wants() float64 {
 	return min(s.cores*tick.Seconds(), s.waits())
 }
 
-// The method run removes the given amount of work (processor time) from the server's queue.
+// The method "run" removes the given amount of work (processor time) from the server's queue.
 func (s *server) run(work float64) {
 	s.done += work
 	for len(s.queue) > 0 && s.queue[0].work <= work+1e-12 {
@@ -219,7 +219,7 @@ func (s *server) run(work float64) {
 	}
 }
 
-// The method advance adds the work of the next stage of a call to the queues of the servers.
+// The method "advance" adds the work of the next stage of a call to the queues of the servers.
 func (s *simulation) advance(c *call) {
 	c.stage++
 	users := float64(c.users)

@@ -1,9 +1,9 @@
 // Command turns compares the processor time of two versions of capper for the same filter calls. The command "turns"
-// sends each filter call to one version after the other. The result is the time per user, separately for the users of a
-// blast (large campaign) and for random users. The time consists of the time of the service (HTTP, decoding, segments,
-// store) and the time of Redis. In addition, a third service runs the new version with live changes of a set (changes
-// by API calls) for 1 % of the users. Each of the three services uses a separate Redis Cluster. Start the command
-// "turns" on an idle machine, in the root directory of the repository:
+// sends each filter call to one version after the other. The command prints the time per user, separately for the users
+// of a blast (large campaign) and for random users. The time consists of the time of the service (HTTP, decoding,
+// segments, store) and the time of Redis. In addition, a third service runs the new version with live changes of a set
+// (changes by API calls) for 1 % of the users. Each of the three services uses a separate Redis Cluster. Start the
+// command "turns" on an idle machine, in the root directory of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main
@@ -94,7 +94,7 @@ func run(before, after, builder string, users, rounds int) error {
 	return nil
 }
 
-// The function publish publishes all users as one segment, and an empty set, with the program segmentbuild.
+// The function "publish" publishes all users as one segment, and an empty set, with the program segmentbuild.
 func publish(dir, builder string, ids []uint32) error {
 	var text bytes.Buffer
 	for _, id := range ids {
@@ -114,7 +114,7 @@ func publish(dir, builder string, ids []uint32) error {
 	return nil
 }
 
-// The function start starts three Redis masters, and a service that uses these masters.
+// The function "start" starts three Redis masters, and a service that uses these masters.
 func start(own, dir, name, program string) (*side, error) {
 	s := &side{name: name, servers: own + "-redis"}
 	out, err := exec.Command("scripts/cluster.sh", "up", s.servers, "--replicas", "0").CombinedOutput()
@@ -185,7 +185,7 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// The method change makes API calls that remove 1 % of the users from the set. These users are not in the set, so
+// The method "change" makes API calls that remove 1 % of the users from the set. These users are not in the set, so
 // decisions do not change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32
@@ -218,7 +218,7 @@ func (s *side) post(path string, body []byte, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// The function compare sends each filter call to all services in turn, and prints the medians over the rounds.
+// The function "compare" sends each filter call to all services in turn, and prints the medians over the rounds.
 func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	service := make([][]float64, len(sides))
 	redis := make([][]float64, len(sides))
@@ -254,7 +254,7 @@ func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	return nil
 }
 
-// The method filter makes a filter call, and returns the processor time, in nanoseconds, that the service and Redis
+// The method "filter" makes a filter call, and returns the processor time, in nanoseconds, that the service and Redis
 // used for the call.
 func (s *side) filter(body []byte) (service, redis float64, err error) {
 	service, redis = processorTime(s.service.Process.Pid), processorTime(s.redis...)
@@ -270,7 +270,7 @@ func (s *side) filter(body []byte) (service, redis float64, err error) {
 	return processorTime(s.service.Process.Pid) - service, processorTime(s.redis...) - redis, nil
 }
 
-// The function encode returns the request bodies of the filter calls for the users.
+// The function "encode" returns the request bodies of the filter calls for the users.
 func encode(message string, ids []uint32) [][]byte {
 	var bodies [][]byte
 	for part := range slices.Chunk(ids[:len(ids)/batch*batch], batch) {
@@ -295,7 +295,7 @@ func processorTime(pids ...int) float64 {
 	return total
 }
 
-// The function ratio returns the ratio of two processor times: the median over all rounds.
+// The function "ratio" returns the ratio of two processor times: the median over all rounds.
 func ratio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {

@@ -6,8 +6,8 @@
 // ./internal/deploytest/alerts -run TestDashboards -update` writes the JSON files of the dashboards.
 //
 // The tests start a real Prometheus that scrapes two services, one on the embedded store and one on a Redis Cluster.
-// The tests divide the durations in the alert rules by 120: every "for", and every window in brackets. For example, an
-// hour becomes 30 s, and five minutes become 2.5 s. Prometheus scrapes every half second, which corresponds to one
-// scrape per minute in production. The tests change nothing else in the alert expressions. A fault therefore causes the
-// same alerts as in production, but within seconds instead of minutes.
+// The tests divide the durations in the alert rules by 120: every "for", and every window in brackets. In the shortened
+// rules, for example, an hour becomes 30 s, and five minutes become 2.5 s. Prometheus scrapes every half second, which
+// corresponds to one scrape per minute in production. The tests change nothing else in the alert expressions. A fault
+// therefore causes the same alerts as in production, but within seconds instead of minutes.
 package alerts

@@ -1,8 +1,8 @@
 // Package charts tests the Helm chart deploy/helm/capper. The tests render the chart with every values file in the
 // chart's folder "ci", and check the rendered Kubernetes objects against the schemas of Kubernetes and of the
-// Prometheus operator. Further tests check rules that the schemas cannot express. For example, pods must have enough
-// time to stop, and probes and selectors must match existing names. No secret may be readable in a wrong place. The
-// programs must accept the arguments and the configuration in the chart.
+// Prometheus operator. Further tests check rules that the schemas cannot express. For example, these rules require that
+// pods have enough time to stop, and that probes and selectors match existing names. No secret may be readable in a
+// wrong place. The programs must accept the arguments and the configuration in the chart.
 //
 //	values ─► helm ─► objects ─► kubeconform, against Kubernetes' own description
 //	                     └─────► assertions, and capper and segmentbuild themselves

@@ -46,8 +46,9 @@ func WriteKubernetes(swagger, dir string) error {
 	return nil
 }
 
-// The function "mend" makes a definition in Kubernetes' API description reject unknown fields. The function also
-// corrects types that the description has only in prose, such as "a number or a text".
+// The function "mend" changes a definition in Kubernetes' API description so that the definition rejects unknown
+// fields. The function "mend" also corrects types that the API description states only in prose, such as "a number or a
+// text".
 func mend(name string, definition schema) {
 	switch {
 	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
@@ -59,7 +60,7 @@ func mend(name string, definition schema) {
 	}
 }
 
-// The function gather adds the schema definition with the given name, and all definitions to which this definition
+// The function "gather" adds the schema definition with the given name, and all definitions to which this definition
 // refers, to the argument "used".
 func gather(all map[string]schema, name string, used map[string]schema) {
 	if used[name] != nil {
@@ -136,7 +137,7 @@ func WriteCustom(definition, dir string) error {
 	return nil
 }
 
-// The function write writes a schema to a file, under the name that kubeconform expects.
+// The function "write" writes a schema to a file, under the name that kubeconform expects.
 func write(dir, kind, group, version string, s schema) error {
 	parts := []string{strings.ToLower(kind), strings.Split(group, ".")[0], version}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })

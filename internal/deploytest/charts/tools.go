@@ -45,7 +45,7 @@ var Installed = sync.OnceValues(func() (*Tools, error) {
 	return tools, tools.convert(lines[2], lines[3])
 })
 
-// The method convert writes the Kubernetes schemas to a folder, unless the folder already exists. The method creates
+// The method "convert" writes the Kubernetes schemas to a folder, unless the folder already exists. The method creates
 // the folder atomically, by renaming a temporary folder.
 func (t *Tools) convert(kubernetes, operator string) error {
 	if _, err := os.Stat(t.Schemas); err == nil {
@@ -73,7 +73,7 @@ func (t *Tools) convert(kubernetes, operator string) error {
 	return nil
 }
 
-// The method command prepares a run of a program with few garbage collections. Each run is short, and garbage
+// The method "command" prepares a run of a program with few garbage collections. Each run is short, and garbage
 // collections would take a large part of its time.
 func (t *Tools) command(program string, args ...string) *exec.Cmd {
 	run := exec.Command(program, args...)

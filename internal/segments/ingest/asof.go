@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// The method date records the as_of of a segment or set: the time up to which the input files reflect all changes. The
-// as_of is the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and sets
-// to which the definition refers. The argument "read" of the method date contains the reports about the input files of
-// the definition itself.
+// The method "date" records the as_of of a segment or set: the time up to which the input files reflect all changes.
+// The as_of is the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and
+// sets to which the definition refers. The argument "read" of the method "date" contains the reports about the input
+// files of the definition itself.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {
@@ -33,8 +33,8 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// The function newest returns the time of the last write to the newest input file. If the time of the last write is
-// unknown for one of the files, the function newest returns the zero time.
+// The function "newest" returns the time of the last write to the newest input file. If the time of the last write is
+// unknown for one of the files, the function "newest" returns the zero time.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {
 		if f.ChangedAt == nil {

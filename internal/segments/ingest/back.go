@@ -15,9 +15,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// The struct back collects, from all inputs of a build, the data for converting user numbers to ids. For a UUID, capper
-// needs the 64 bits that the image (64-bit number that stands for the id) lacks; for a text id, the text. A back also
-// finds different ids that have the same image. A back is safe for concurrent use.
+// The struct "back" collects, from all inputs of a build, the data for converting user numbers to ids. To convert a
+// number to a UUID, capper needs the 64 bits that the image (64-bit number that stands for the id) lacks. To convert a
+// number to a text id, capper needs the text. The struct "back" also finds different ids that have the same image. The
+// struct "back" is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
@@ -47,7 +48,7 @@ type SharedImage struct {
 // sharedSamples is the maximum number of pairs of ids with the same image that the report of a build shows.
 const sharedSamples = 20
 
-// compactAt is the number of ids in a backShard at which the method compact sorts these ids for the first time.
+// compactAt is the number of ids in a backShard at which the method "compact" sorts these ids for the first time.
 const compactAt = 1 << 12
 
 // newBack returns an empty back. If the argument "names" is false, the build need not convert user numbers to ids, and
@@ -59,7 +60,7 @@ func newBack(scheme *ids.Scheme, names bool) *back {
 	return &back{scheme: scheme}
 }
 
-// The method add adds the ids of a block of rows to the back. For a nil back, the method add does nothing.
+// The method "add" adds the ids of a block of rows to the back. For a nil back, the method "add" does nothing.
 func (k *back) add(b *format.Block) {
 	if k == nil {
 		return
@@ -83,8 +84,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// The method compact sorts the ids of a shard by their images (64-bit numbers that stand for ids), and drops repeated
-// ids. If several different ids have the same image, the method compact keeps one of these ids.
+// The method "compact" sorts the ids of a shard by their images (64-bit numbers that stand for ids), and drops repeated
+// ids. If several different ids have the same image, the method "compact" keeps one of these ids.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -135,7 +136,7 @@ func (s *backShard) byText(a, b backEntry) int {
 	return bytes.Compare(s.text(a), s.text(b))
 }
 
-// packTexts frees the memory of texts whose ids the method compact has dropped.
+// packTexts frees the memory of texts whose ids the method "compact" has dropped.
 func (s *backShard) packTexts() {
 	size := 0
 	for _, e := range s.clean {
@@ -187,8 +188,8 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// The method number returns the dictionary of all ids, and the Back, which converts user numbers to ids. The method
-// number also frees the memory of the collected ids.
+// The method "number" returns the dictionary of all ids, and the Back, which converts user numbers to ids. The method
+// "number" also frees the memory of the collected ids.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)
 	for i := range k.shards {

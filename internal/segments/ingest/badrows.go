@@ -92,8 +92,9 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// The method "between" returns, in quotes, a character such as ";" that all known bad rows of the file have, because it
-// probably separates the columns. If the bad rows have no common character, the method "between" returns "".
+// If all known bad rows of the file have a common character, such as ";", it probably separates the columns. The method
+// "between" returns this character in quotes. If the bad rows have no common character, the method "between" returns
+// "".
 func (e *BadRowsError) between(file string) string {
 	var rows []format.Bad
 	for _, s := range e.Samples {

@@ -42,8 +42,9 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 }
 
 // ErrNoFinalNewline reports that the last line of a long text file has no line break, so that the file may be
-// truncated. Only the missing line break shows such a truncation, because a truncated id may be the id of another user.
-// NDJSON needs no line break at the end, because the closing brace of the last object shows that the file is complete.
+// truncated. Only the missing line break reveals that the last id is truncated, because a truncated id may be the id of
+// another user. NDJSON needs no line break at the end, because the closing brace of the last object shows that the file
+// is complete.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
 // checkEnd returns an error if a text file seems to end too early. The argument "size" of checkEnd is the length of the

@@ -135,8 +135,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	}
 }
 
-// The method table parses a table of the build file. A table is a group of input files whose rows name a segment, or a
-// set if the table has the field set_prefix. The limits of a table with set_prefix apply to each set of the table.
+// The method "table" parses a table of the build file. A table is a group of input files whose rows name a segment, or
+// a set if the table has the field set_prefix. The limits of a table with set_prefix apply to each set of the table.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -172,7 +172,7 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	}
 }
 
-// The method input parses one input of a build file. An input is a path, or a mapping with a path, columns and
+// The method "input" parses one input of a build file. An input is a path, or a mapping with a path, columns and
 // expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
@@ -248,7 +248,7 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 	}
 }
 
-// The method accept parses an operator's approval of a change, in the form {name: opted-out, change: "-57%", reason:
+// The method "accept" parses an operator's approval of a change, in the form {name: opted-out, change: "-57%", reason:
 // …}.
 func (f *buildFile) accept(v yamltree.Value) {
 	var name, change, reason string

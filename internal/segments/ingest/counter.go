@@ -17,7 +17,7 @@ const (
 
 // A counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive
 // sampling"). A counter keeps the ids whose hash is below a limit. When a counter has too many ids, it halves the
-// limit. For most ids, a counter therefore computes a hash and does nothing else. The order of the rows has no effect
+// limit. A counter therefore ignores most ids after it has computed their hashes. The order of the rows has no effect
 // on the result. A counter is safe for concurrent use, and the zero counter is ready to use.
 type counter[ID uint32 | uint64] struct {
 	level atomic.Uint32 // the limit is 2^64 >> level

@@ -9,8 +9,8 @@ import (
 // for a table, to one set for each name.
 type destination interface {
 	isTable() bool
-	// newSink returns a sink (receiver of parsed rows) for one worker. If the destination is not a table, the names are
-	// nil.
+	// newSink returns a sink (receiver of parsed rows) for one worker. If the destination is not a table, the argument
+	// "names" is nil.
 	newSink() (sink, format.Names)
 	// addBitmap adds the users of a whole bitmap file. A table rejects bitmap files.
 	addBitmap(*bitmap.Bitmap) error
@@ -19,7 +19,7 @@ type destination interface {
 // A sink receives the rows that one worker has parsed, on behalf of a destination (receiver of the rows of all
 // workers).
 type sink interface {
-	// The method add adds the rows of a block.
+	// The method "add" adds the rows of a block.
 	add(*format.Block)
 	flush()
 }

@@ -16,8 +16,8 @@
 // # Ids and bad rows
 //
 // A dense id is a decimal number from 0 to 4294967295, with optional leading zeros and surrounding spaces. The parser
-// never shortens, rounds or guesses an id. A row is bad if its id has a sign, a fraction or an exponent, is a number
-// above 4294967295, is empty or is null. Further kinds of bad rows are a row with a different number of columns, a
+// never shortens, rounds or guesses an id. A row is bad if its id is empty, null, or a number above 4294967295, or if
+// it has a sign, a fraction or an exponent. Further kinds of bad rows are a row with a different number of columns, a
 // blank line between other lines, and a row with the name of an unknown segment. A build counts all bad rows; a bad row
 // that spans several lines counts as often as it has lines. For its report, a build keeps the first bad rows of each
 // file: the name of the file, the number of the row and the value. For a fault of a whole file, the error is an
@@ -54,10 +54,10 @@
 // segment, even users whom Run later removes because an earlier segment also contains them. The result of a set
 // operation such as "everyone minus active" therefore does not depend on the order of the segments.
 //
-// A generation contains the segments and the published sets of the plan. All sets that are not published are only for
-// the definitions of segments and other sets. If the rows of a table name sets, all sets in the table are published,
-// after the other sets and in the order of their names. A build makes the sets after the segments. Sets may have users
-// in common with segments and with other sets.
+// A generation contains the segments and the published sets of the plan. Unpublished sets serve only in the definitions
+// of segments and other sets. If the rows of a table name sets, all sets in the table are published, after the other
+// sets and in the order of their names. A build makes the sets after the segments. Sets may have users in common with
+// segments and with other sets.
 //
 // A build makes one segment after another, and uses all CPU cores for each segment. Besides finished bitmaps and the
 // rows of tables, a build keeps only one unfinished set in memory at a time.

@@ -16,7 +16,7 @@ type file struct {
 	of    int // index of its input
 }
 
-// The method expand returns the files of the inputs in order, and replaces each pattern by the matching files. A
+// The method "expand" returns the files of the inputs in order, and replaces each pattern by the matching files. A
 // pattern without a matching file is an error. If a missing file were no error, a late export would cause empty
 // segments.
 func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {

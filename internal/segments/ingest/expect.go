@@ -18,7 +18,7 @@ type Expect struct {
 // The method Shortfalls returns a text about each input that had less content than its Expect requires.
 func (r *reader) Shortfalls() []string { return r.shortfalls }
 
-// The method expect compares the reports about the files of each input with the input's Expect (minimum content).
+// The method "expect" compares the reports about the files of each input with the input's Expect (minimum content).
 func (r *reader) expect(inputs []Input, files []file, reports []FileReport) {
 	for i, in := range inputs {
 		var count, rows int64

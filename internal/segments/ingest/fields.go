@@ -23,8 +23,8 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// The function checked returns a parser for a field of the build file that must contain a text. If the text is not
-// empty, the returned parser calls the function in the argument "set" with the text.
+// The function "checked" returns a parser for a field of the build file that must contain a text. If the text is not
+// empty, the returned parser calls the function "set" with the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -120,7 +120,8 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 }
 
 // ParseGrowth parses an operator's setting "only grows" of a set: "true", "false", or the percentage of users who may
-// leave in one publish, such as "0.1%". With "true", the percentage of users who may leave is publish.UsualMaxLoss.
+// leave in one publish, such as "0.1%". If the value is "true", the percentage of users who may leave is
+// publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":

@@ -28,10 +28,10 @@ type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
 	extensions []string // extensions of file names, without the dot
-	// If format.CheckKind can recognise this binary format, magic is the first bytes of every file; otherwise, magic is
-	// empty.
+	// If format.CheckKind can recognise this binary format, the field "magic" contains the first bytes of every file.
+	// Otherwise, "magic" is empty.
 	magic string
-	// The function starts reports whether a file that begins with the bytes in "head" probably has the format.
+	// The function "starts" reports whether a file that begins with the bytes in "head" probably has the format.
 	starts func(head []byte) bool
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
@@ -50,7 +50,7 @@ func formatReaders() []formatReader {
 	}
 }
 
-// The function formats returns the formats that users can request by name.
+// The function "formats" returns the formats that users can request by name.
 func formats() (formats []Format) {
 	for _, r := range formatReaders() {
 		formats = append(formats, r.format)

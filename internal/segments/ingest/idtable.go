@@ -2,7 +2,7 @@ package ingest
 
 import "math/bits"
 
-// The function hash spreads ids evenly over all 64-bit numbers. The function hash combines both halves of a 128-bit
+// The function "hash" spreads ids evenly over all 64-bit numbers. The function "hash" combines both halves of a 128-bit
 // product, like wyhash (https://github.com/wangyi-fudan/wyhash).
 func hash[ID uint32 | uint64](id ID) uint64 {
 	high, low := bits.Mul64(uint64(id)^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
@@ -11,7 +11,7 @@ func hash[ID uint32 | uint64](id ID) uint64 {
 
 func limitOf(level uint32) uint64 { return ^uint64(0) >> level }
 
-// The function pick appends the ids whose hash is at most the limit for the given sample level to the slice "to".
+// The function "pick" appends the ids whose hash is at most the limit for the given sample level to the slice "to".
 func pick[ID uint32 | uint64](to, ids []ID, level uint32) []ID {
 	limit := limitOf(level)
 	for _, id := range ids {
@@ -48,8 +48,8 @@ func (t *idTable[ID]) add(id ID, h uint64) {
 	}
 }
 
-// The method put adds an id to the set, and reports whether the id is new. The argument "h" of the method put is the
-// hash of the id.
+// The method "put" adds an id to the set, and reports whether the id is new. The argument "h" of the method "put" is
+// the hash of the id.
 func (t *idTable[ID]) put(id ID, h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask { // uses the lower bits, because the upper bits are similar within a sample

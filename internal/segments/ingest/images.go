@@ -82,9 +82,9 @@ func (s *imageSink) flush() {
 	s.chunk = nil
 }
 
-// tableChunk is the number of images (64-bit numbers that stand for ids) that a worker collects for one name in a table
-// before it locks the name's imageList to add them. tableChunk is less than chunkImages, because a table may have many
-// names.
+// tableChunk is the number of images (64-bit numbers that stand for ids) that a worker collects for one name in a
+// table. When a worker has collected as many, it locks the name's imageList to add them. tableChunk is less than
+// chunkImages, because a table may have many names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -120,16 +120,16 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// The struct images collects the ids from all inputs of a build until the ids have user numbers. For dense ids (32-bit
-// integers), a build does not use the type images.
+// The struct "images" collects the ids from all inputs of a build until the ids have user numbers. For dense ids
+// (32-bit integers), a build does not use the type images.
 type images struct {
 	lists []*imageList
 	back  *back
 	twins *twinFinder
 }
 
-// The method "keep" stores two facts about a block of ids: the data for converting images to ids, and texts that equal
-// other ids except for case or blanks.
+// The method "keep" stores the data for converting the images of a block back to ids. The method "keep" also stores
+// text ids of the block that may equal other ids except for case or blanks.
 func (m *images) keep(b *format.Block) {
 	m.back.add(b)
 	m.twins.add(b)
@@ -142,7 +142,7 @@ func (m *images) newList() *imageList {
 	return l
 }
 
-// The method sort sorts the images of a list and drops repeated images, when all inputs have been read.
+// The method "sort" sorts the images of a list and drops repeated images, when all inputs have been read.
 func (l *imageList) sort() {
 	sorted := dictionary.Sort(l.chunks)
 	n := len(sorted)
@@ -165,8 +165,8 @@ func release(images int) {
 // list. All CPU cores merge the parts of the lists in parallel.
 const partBits = 11
 
-// The method number returns the dictionary of all ids in the inputs, and the Back, which converts user numbers to ids.
-// If the build keeps no ids, the Back is nil.
+// The method "number" returns the dictionary of all ids in the inputs, and the Back, which converts user numbers to
+// ids. If the build keeps no ids, the Back is nil.
 func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, error) {
 	if m.back != nil {
 		return m.back.number()
@@ -201,8 +201,8 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// The method part returns the images (64-bit numbers that stand for ids) from all lists whose upper bits have the given
-// value. The images in the result are in ascending order, without duplicates.
+// The method "part" returns the images (64-bit numbers that stand for ids) from all lists whose upper bits have the
+// given value. The images in the result are in ascending order, without duplicates.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -231,7 +231,7 @@ func (m *images) part(upper uint64) []uint64 {
 	return runs[0]
 }
 
-// The function union merges two ascending lists of images (64-bit numbers that stand for ids) into one ascending list
+// The function "union" merges two ascending lists of images (64-bit numbers that stand for ids) into one ascending list
 // without repetitions.
 func union(a, b []uint64) []uint64 {
 	both := make([]uint64, 0, len(a)+len(b))

@@ -34,8 +34,9 @@ type Input struct {
 	Format Format
 	Header format.Header
 	// IDColumn is the column of the ids: a name, or a number from 1. If IDColumn is empty, the parser uses the column
-	// user_id, else the only column with a usual name of a user id, else the first column. If the header names no other
-	// ids than those of things such as orders, reading fails. NDJSON and Parquet need a name; the default is user_id.
+	// "user_id", else the only column with a usual name of a user id, else the first column. If the header names only
+	// ids of other things, such as orders, the parser returns an error. NDJSON and Parquet need a name; the default is
+	// user_id.
 	IDColumn string
 	// SegmentColumn is the column of the names in a table. If SegmentColumn is empty, the parser uses the column
 	// "segment", else the second column.
@@ -69,7 +70,7 @@ func (d *Delimiter) UnmarshalText(text []byte) error {
 // The path stdin stands for standard input.
 const stdin = format.Stdin
 
-// The method delimited returns the options for reading the input as text, CSV or TSV.
+// The method "delimited" returns the options for reading the input as text, CSV or TSV.
 func (in *Input) delimited(kind Format, table bool, scheme *ids.Scheme) format.DelimitedOptions {
 	kinds := map[Format]format.Kind{Text: format.Text, csv: format.CSV, tsv: format.TSV}
 	return format.DelimitedOptions{

@@ -9,12 +9,12 @@ import (
 )
 
 // WarningsOver returns the result of an amend (publish of some sets) with warnings about the amend's ids and the ids of
-// the live generation (published version in use). The warnings are about ids that have the same image (64-bit number
-// that stands for the id), and about twins (text ids that differ only in case or blanks). WarningsOver needs the Back
-// (conversion of user numbers to ids) of the argument "live" to compare the ids. If the argument "live" has no Back,
-// the warnings are about ids of the input files that share an image, and about twins whose plain form is an id. The
-// argument "live" of WarningsOver has a Back if the amend has new ids and the location stores a BackFile (file with the
-// user ids).
+// the live generation (published version that current.json names). The warnings are about ids that have the same image
+// (64-bit number that stands for the id), and about twins (text ids that differ only in case or blanks). WarningsOver
+// needs the Back (conversion of user numbers to ids) of the argument "live" to compare the ids. If the argument "live"
+// has no Back, the warnings cover only two cases: ids of the input files that share an image, and twins whose plain
+// form is an id. The argument "live" of WarningsOver has a Back if the amend has new ids and the location stores a
+// BackFile (file with the user ids).
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
@@ -34,7 +34,7 @@ func (r *Result) WarningsOver(live *segments.Generation) *Result {
 }
 
 // addShared adds pairs of ids with the same image (64-bit number that stands for the id) to the result. One id of a
-// pair is in the input files, and a different id is in the live generation (published version in use).
+// pair is in the input files, and a different id is in the live generation (published version that current.json names).
 func (r *Result) addShared(live *segments.Generation) {
 	own := r.Candidate
 	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]

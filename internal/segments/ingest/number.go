@@ -37,7 +37,7 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	return nil
 }
 
-// readSetImages reads one table whose rows name sets. In the returned map, each bitmap is nil until the ids have user
+// readSetImages reads one table whose rows name sets. The bitmaps in the returned map are nil until the ids get user
 // numbers.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
@@ -58,8 +58,8 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// The method number reads the inputs of all definitions that the build needs, and makes the candidate's dictionary of
-// all ids. The method number also converts the users of tables and inputs to bitmaps of user numbers.
+// The method "number" reads the inputs of all definitions that the build needs, and makes the candidate's dictionary of
+// all ids. The method "number" also converts the users of tables and inputs to bitmaps of user numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {

@@ -16,14 +16,14 @@ type Plan struct {
 	// Segments lists the segments in the order of precedence. If Segments is empty, Order names the segments, and
 	// tables contain them.
 	Segments []Definition
-	// Sets contains named definitions to which other definitions refer. The build publishes those with the field
-	// Publish, in this order.
+	// Sets contains named definitions to which other definitions refer. The build publishes the definitions whose field
+	// Publish is true, in the order of Sets.
 	Sets []Definition
 	// Tables are input files whose rows have an id and the name of a segment, or of a set in Sets. The build adds each
 	// id to the named segment or set; a row with any other name is bad.
 	Tables []Input
 	// SetTables are input files whose rows have an id and the name of a set. The build publishes all sets of SetTables,
-	// after those of the field Sets.
+	// after the sets of the field Sets.
 	SetTables []SetTable
 	// SetsAlone is true for the plan of an amend (publish of some sets). Such a plan has sets and no segments.
 	SetsAlone bool
@@ -32,8 +32,8 @@ type Plan struct {
 	Precedence bool
 	// If Order is not empty, Order names all segments in the order of precedence, and Precedence must be true.
 	Order []string
-	// MaxBadRows is the limit of bad rows: up to this limit, the build skips and counts bad rows; above, it returns an
-	// error.
+	// MaxBadRows is the limit of bad rows. Up to this limit, the build skips and counts bad rows. Above this limit, the
+	// build returns an error.
 	MaxBadRows Tolerance
 	// Bounds contains the limits for publishing without an operator's approval. The caller of Run must check these
 	// limits.
@@ -44,8 +44,8 @@ type Plan struct {
 	AsOf map[string]time.Time
 }
 
-// SetTable describes input files (tables) whose rows have an id and a name. The field Prefix, followed by the name in
-// the row, is the name of a set. If the plan itself defines a set with the name of a table's set, the build adds the
+// SetTable describes input files (tables) whose rows have an id and a name. The name of a set is the field Prefix,
+// followed by the name in the row. If the plan itself defines a set with the name of a table's set, the build adds the
 // table's users to the defined set.
 type SetTable struct {
 	Prefix string // for example tz/
@@ -221,8 +221,8 @@ func named(name string) func(Definition) bool {
 }
 
 // The method Publishes reports whether a name is that of a segment or published set of the plan, or of a folder of such
-// sets ("country/*"). Publishes cannot find a name that occurs only in the rows of tables, because the build has not
-// read the tables yet.
+// sets ("country/*"). The method Publishes does not find names that occur only in the rows of tables, because the build
+// has not read the tables yet.
 func (p *Plan) Publishes(name string) bool {
 	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }

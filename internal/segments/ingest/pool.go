@@ -43,14 +43,14 @@ func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Poo
 	return p
 }
 
-// The method stop waits until the workers of the pool have done all work. The caller of the method stop must not add
-// more work.
+// The method "stop" waits until the workers of the pool have done all work. The caller of the method "stop" must not
+// add more work.
 func (p *pool) stop() {
 	close(p.work)
 	p.wg.Wait()
 }
 
-// The method do passes a function to the workers of the pool, and waits until a worker has accepted the function. The
+// The method "do" passes a function to the workers of the pool, and waits until a worker has accepted the function. The
 // WaitGroup in the argument "pending" counts the function until it has returned.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)

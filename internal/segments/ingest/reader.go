@@ -28,13 +28,13 @@ type Config struct {
 	// MaxBadRows limits the bad rows that a reader skips and counts. Above this limit, Check returns an error.
 	MaxBadRows Tolerance
 	// The reader calls the function BadRows with all bad rows of a block, in any order, from several goroutines. If
-	// BadRows is nil, there is no call.
+	// BadRows is nil, the reader does not call it.
 	BadRows func([]format.Bad)
 	// Workers is the number of concurrent parsers. If Workers is 0, each CPU core has one parser.
 	Workers int
 	// The reader calls the function Progress when it opens and reads files, from several goroutines. The argument
 	// "total" grows by a file's known size, and the argument "read" grows by the number of bytes read. If Progress is
-	// nil, there is no call.
+	// nil, the reader does not call it.
 	Progress format.Progress
 	// Now is the current time, for computing the age of files. If Now is zero, NewReader uses the clock.
 	Now time.Time
@@ -47,8 +47,8 @@ func (c *Config) kind() ids.Kind {
 	return c.Scheme.Kind()
 }
 
-// The struct reader reads input files into sets of users. Each method of a reader uses all workers, so the caller must
-// not call two methods at the same time.
+// The struct "reader" reads input files into sets of users. Each method of a reader uses all workers, so the caller
+// must not call two methods at the same time.
 type reader struct {
 	cfg      Config
 	s3       *objects.S3Files
@@ -116,7 +116,7 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// The method read reads all files of the inputs, several files in parallel, and passes the parsed rows to a
+// The method "read" reads all files of the inputs, several files in parallel, and passes the parsed rows to a
 // destination.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
@@ -155,8 +155,8 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number s3AtOnce is high because a
-// small object takes most of its time until the first byte arrives.
+// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number s3AtOnce is high, because most
+// of the time for reading a small object passes before the first byte arrives.
 const s3AtOnce = 32
 
 // The method atOnce returns the number of files that the reader may read in parallel.

@@ -75,8 +75,8 @@ func (e *PlanError) Unwrap() error { return e.Err }
 type step func(what string)
 
 // Run reads the input files of a plan and builds the segments and sets. If the error is an *OverlapError or a
-// *BadRowsError, Run also returns the result for a report. If Run returns one of these two errors, the caller must not
-// publish the result.
+// *BadRowsError, Run also returns the result for a report. If Run returns an error, the caller must not publish the
+// result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -86,7 +86,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step,
 		asOf: map[string]time.Time{}, prefix: map[string][]FileReport{}}
 	if cfg.Scheme != nil {
-		// A more frequent garbage collection costs little, because images are a few large slices without pointers.
+		// More frequent garbage collections cost little, because the collected images are a few large slices without
+		// pointers.
 		defer debug.SetGCPercent(debug.SetGCPercent(20))
 		b.images = &images{back: newBack(cfg.Scheme, cfg.Names && cfg.Scheme.Kind() != ids.Uint64),
 			twins: newTwinFinder(cfg.Scheme)}
@@ -130,8 +131,8 @@ type builder struct {
 	step   step
 
 	images *images // the inputs of ids that are not dense; nil: ids are dense
-	// If images is not nil, tableImages contains the rows of tables, and read contains the inputs of definitions, both
-	// by name.
+	// If "images" is not nil, the map tableImages contains the rows of tables, and the map "read" contains the inputs
+	// of definitions, both by name.
 	tableImages, setImages map[string]*imageList
 	read                   map[string]input
 	shared                 []SharedImage // the first of sharedCount pairs of ids that share an image

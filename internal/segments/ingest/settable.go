@@ -70,8 +70,8 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// The method "hand" moves the ids that a worker has collected for one set to the members value of this set. All workers
-// share the members value of a set.
+// The method "hand" moves the ids that a worker has collected for one set to the users ("members") of this set. All
+// workers share the members value of a set.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()
 	to := s.table.members[code]
@@ -80,18 +80,18 @@ func (s *setTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// A members value contains the users of one set: as a list while the set has few users, and later as a bitmap.Set.
+// The type "members" contains the users of one set: as a list while the set has few users, and later as a bitmap.Set.
 type members struct {
 	mu   sync.Mutex
 	list []uint32
 	set  *bitmap.Set // nil while there is a list
 }
 
-// listedMembers is the maximum length of the list in a members value. The list takes 4 bytes per row, so a list with
+// listedMembers is the maximum length of the list in the type "members". The list takes 4 bytes per row, so a list with
 // listedMembers rows takes as much memory as an empty bitmap.Set.
 const listedMembers = 1 << 19
 
-// sortedMembers is the number of users up to which sorting a list is faster than building a bitmap.Set.
+// If a set has at most sortedMembers users, sorting a list is faster than building a bitmap.Set.
 const sortedMembers = 1 << 12
 
 func (m *members) add(ids []uint32) {

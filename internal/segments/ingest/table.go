@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// The struct names assigns a numeric code to each name of a segment or set in a table's rows. The codes are in the
+// The struct "names" assigns a numeric code to each name of a segment or set in a table's rows. The codes are in the
 // order of the names' first appearance. Two builds of the same files may assign different codes, but no result of a
 // build depends on the codes.
 type names struct {
@@ -23,7 +23,7 @@ type names struct {
 	added   func() // called when a name gets its code
 	codes   map[string]uint16
 	list    []string
-	// The map refused caches the first rejected names, because an export may repeat a wrong name in millions of rows.
+	// The map "refused" caches the first rejected names, because an export may repeat a wrong name in millions of rows.
 	refused map[string]error
 }
 
@@ -65,7 +65,7 @@ func (n *names) refuse(name string) error {
 	return err
 }
 
-// errNoName reports that the name of a segment or set is empty. For an empty name, this text is clearer than the
+// errNoName reports that the name of a segment or set is empty. If a name is empty, this error text is clearer than the
 // general rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
@@ -108,8 +108,8 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q must be one of the segments to build%s", name, t.similar(name))
 }
 
-// The method similar returns a hint for an error text if an expected name differs from the given name only in upper and
-// lower case.
+// The method "similar" returns a hint for an error text if an expected name differs from the given name only in upper
+// and lower case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
 		if strings.EqualFold(known, name) {
@@ -156,7 +156,7 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 // A splitter divides the ids of a block into lists: one list for each segment or set that the rows name.
 type splitter[ID uint32 | uint64] [][]ID
 
-// The method split appends each id to the list of the segment or set that the id's row names. The index of a list in
+// The method "split" appends each id to the list of the segment or set that the id's row names. The index of a list in
 // the result is the code of the segment or set.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {

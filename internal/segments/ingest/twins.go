@@ -54,8 +54,8 @@ func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	return &twinFinder{}
 }
 
-// The method add collects the ids of a block that are not in the plain form (lower case, without blanks around the id).
-// For a nil twinFinder, the method add does nothing.
+// The method "add" collects the ids of a block that are not in the plain form (lower case, without blanks around the
+// id). For a nil twinFinder, the method "add" does nothing.
 func (f *twinFinder) add(b *format.Block) {
 	if f == nil || f.scheme == nil {
 		return
@@ -94,7 +94,8 @@ func isPlain(text []byte) bool {
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
 }
 
-// The method compact removes repeated ids from the collected ids. The caller of the method compact holds the lock f.mu.
+// The method "compact" removes repeated ids from the collected ids. The caller of the method "compact" holds the lock
+// f.mu.
 func (f *twinFinder) compact() {
 	slices.SortFunc(f.odd, func(a, b oddText) int {
 		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))
@@ -127,7 +128,7 @@ func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	return twins
 }
 
-// The method note counts text ids with the same plain form (lower case, without blanks around the id). If a known id
+// The method "note" counts text ids with the same plain form (lower case, without blanks around the id). If a known id
 // equals this plain form, the argument "plain" is true.
 func (t *Twins) note(odd []oddText, plain bool) {
 	t.IDs += int64(len(odd))

@@ -16,7 +16,7 @@ import (
 
 // A UserList contains the ids of input files whose ids are not dense (32-bit integers). The list has each id once, in
 // the order of the images (64-bit numbers that stand for ids). The store also keeps users in buckets in the order of
-// their images. To name an id, callers use the position in the list, counted from 0.
+// their images. Callers identify an id by its position in the list, counted from 0.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -25,8 +25,8 @@ type UserList struct {
 	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
-// The type listed is an id in a UserList. For a UUID, the field rest is the 64 bits that the image lacks. For a text
-// id, the field rest is the position of the text: an index into UserList.texts, and an offset.
+// The type "listed" is an id in a UserList. For a UUID, the field "rest" is the 64 bits that the image lacks. For a
+// text id, the field "rest" is the position of the text: an index into UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
 // offsetBits is the number of bits of the offset in the position of a text id (listed.rest).
@@ -90,7 +90,7 @@ func (s *listSink) flush() {
 	}
 }
 
-// The method sort sorts the ids of the list and drops repeated ids.
+// The method "sort" sorts the ids of the list and drops repeated ids.
 func (l *UserList) sort() error {
 	rest := func(a, b listed) int { return cmp.Compare(a.rest, b.rest) }
 	if l.scheme.Kind() == ids.Text {

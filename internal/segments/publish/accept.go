@@ -13,8 +13,8 @@ import (
 	"capper/internal/segments"
 )
 
-// An acceptance is an operator's approval of one change of one segment or set. For example, the operator approves that
-// 57 % of the users leave.
+// An acceptance is an operator's approval of one change of one segment or set. For example, an operator may approve
+// that 57 % of the users leave.
 type acceptance struct {
 	Name   string
 	Change string // text of the operator: "-57%", "-57% +3%", "-90", "vanishes", "empties"
@@ -25,7 +25,7 @@ type acceptance struct {
 	gain  *share
 }
 
-// A share is the approved number of users who join or leave a set: an absolute number, or a percentage of the set's
+// A share is the approved number of users who join or leave a set. The number is absolute, or a percentage of the set's
 // users before the change.
 type share struct {
 	value   float64
@@ -101,8 +101,9 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// The method "is" reports whether a number of users equals an approved share of the whole. Before the comparison, the
-// method rounds the real percentage to the number of digits in the approved percentage.
+// The method "is" reports whether a number of users equals the approved share (number or percentage) of all users in
+// the set. Before the comparison, the method rounds the real percentage to the number of digits in the approved
+// percentage.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -128,8 +129,8 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the operator's approval lets users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// The method "rest" returns the part of the change c to which the operator's approval does not apply. The guard must
-// still judge the part without approval.
+// The method "rest" returns the part of the change c to which the operator's approval does not apply. The guard still
+// judges the part without an approval.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -168,8 +169,8 @@ func Suggest(c *Change) string {
 // The map "accepted" contains the operator's approvals that match real changes, by the name of the segment or set.
 type accepted map[string]*acceptance
 
-// The method accept finds the real change for each of the operator's approvals in Bounds.Accept. If an approval matches
-// no change, the method accept returns an error.
+// The method "accept" finds the real change for each of the operator's approvals in Bounds.Accept. If an approval
+// matches no change, the method "accept" returns an error.
 func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error) {
 	found, wrong := accepted{}, &AcceptError{}
 	fault := func(text string, args ...any) { wrong.Faults = append(wrong.Faults, fmt.Sprintf(text, args...)) }
@@ -200,8 +201,8 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// The method change returns the change of the segment or set with the given name. If neither of the two compared
-// generations (published versions) has this segment or set, the method change returns nil.
+// The method "change" returns the change of the segment or set with the given name. If neither of the two compared
+// generations (published versions) has this segment or set, the method "change" returns nil.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -211,8 +212,8 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// The method "rest" returns the parts of the changes to which no approval by the operator applies. The guard must still
-// judge the parts without approval.
+// The method "rest" returns the parts of the changes to which no approval by the operator applies. The guard still
+// judges the parts without an approval.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -223,7 +224,7 @@ func (found accepted) rest(changes []Change) []Change {
 	return rest
 }
 
-// The method record converts the operator's approvals that match real changes to their form in the manifest.
+// The method "record" converts the operator's approvals that match real changes to their form in the manifest.
 func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
@@ -287,8 +288,8 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	})
 }
 
-// The function "fell" counts users who were in certain earlier segments, but are in no segment of the candidate (built
-// but unpublished generation). The function in the argument "passes" selects the earlier segments.
+// The function "fell" counts users who were in some of the earlier segments, but are in no segment of the candidate
+// (built but unpublished generation). The function in the argument "passes" selects the earlier segments.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

@@ -14,15 +14,15 @@ import (
 
 // The method Amended returns the generation that an amend (a publish that replaces only some sets) would make live in
 // place of the generation in the argument "base". The returned candidate (built but unpublished generation) has the
-// sets of the candidate c. For all other sets and the segments, the returned candidate refers to the objects of the
-// live generation. The bitmaps of the candidate c and of the live state "base" must have the user numbers of one
+// sets of the candidate c. The returned candidate refers to the objects of the live generation for all other sets and
+// for the segments. The bitmaps of the candidate c and of the live state "base" must have the user numbers of one
 // dictionary; see Over. If the argument "add" is true, the users of the candidate's sets join the users of the live
 // sets. If "add" is false, the users of the candidate's sets replace the live users. The argument "began" of Amended is
 // the time when the amend started to read its inputs.
 //
 // If a set's as_of (time up to which the set reflects API calls) is earlier than the as_of of the live set, the amend
-// would undo later changes. If a set with an earlier as_of only grows, Amended keeps the live users. For any other set
-// with an earlier as_of, Amended returns a refusal.
+// would undo later changes. If a set with an earlier as_of only grows, Amended keeps the live users. If any other set
+// has an earlier as_of, Amended returns a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -61,16 +61,17 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 	return amended, refusals
 }
 
-// IsSegment reports whether the live generation (published version in use) has a segment with the given name.
+// IsSegment reports whether the live generation (published version that current.json names) has a segment with the
+// given name.
 func (s *LiveState) IsSegment(name string) bool {
 	return s.manifest != nil && slices.ContainsFunc(s.manifest.Segments, func(one segments.Segment) bool {
 		return one.Name == name
 	})
 }
 
-// The method amended returns a copy of the set for an amend (a publish that replaces only some sets). If the as_of of
-// the set is unknown, the copy gets the start time of the amend as AmendedAsOf. Because of AmendedAsOf, a later build
-// with older files does not remove the users of the amend.
+// The method "amended" returns a copy of the set for an amend (a publish that replaces only some sets). If the as_of of
+// the set is unknown, the copy gets the start time of the amend as AmendedAsOf. The field AmendedAsOf prevents a later
+// build with older files from removing the users of the amend.
 func (s *Set) amended(began time.Time) Set {
 	next := *s
 	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
@@ -112,10 +113,10 @@ type Kept struct {
 
 // KeepAmended returns a changed copy of a build's candidate that does not undo amends (publishes of some sets) in the
 // live state "base". If an amend of a set is not older than the build's input file for the set, the copy has the users
-// of the live set. If an amended set of this kind only grows, the copy has the users of both the build and the live
-// set. The result "by" of KeepAmended is the live state "base" with bitmaps in the user numbers of the returned
-// candidate. If a set keeps users whose ids c does not contain, the returned candidate (built but unpublished
-// generation) has other user numbers than c.
+// of the live set. If such an amended set only grows, the copy has the users of both the build and the live set. The
+// result "by" of KeepAmended is the live state "base" with bitmaps in the user numbers of the returned candidate. If a
+// set keeps users whose ids c does not contain, the returned candidate (built but unpublished generation) has other
+// user numbers than c.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -144,12 +145,12 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// The method Exists reports whether the location has a live generation (published version in use). Without a live
-// generation, an amend (publish of some sets) is not possible.
+// The method Exists reports whether the location has a live generation (published version that current.json names).
+// Without a live generation, an amend (publish of some sets) is not possible.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
 // AmendedSince reports whether only amends happened between the earlier state "before" and the state s. An amend is a
-// publish that replaces only some sets. If a build lost a publishing race only to amends, the build may repeat its last
+// publish that replaces only some sets. If only amends were published during a build, the build may repeat its last
 // steps with the newer state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {

@@ -9,8 +9,9 @@ import (
 )
 
 // asOfStep is the smallest increase of a set's as_of (time up to which the set reflects all changes) that a build
-// publishes for unchanged users. If a program wrote the input files again soon with equal content, a build therefore
-// publishes nothing. If the operator stated the as_of of a set, a build publishes every increase of the as_of.
+// publishes for unchanged users. If a program writes input files with equal content again after a short time, a build
+// therefore publishes nothing. If the operator stated the as_of of a set, a build publishes every increase of the
+// as_of.
 const asOfStep = time.Hour
 
 // asOfLayouts lists the formats in which an operator may state the as_of of a set (time up to which the set reflects
@@ -38,7 +39,7 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 
 // The method "joined" returns the union of two versions of a set. The union has the earlier as_of (time up to which a
 // set reflects all changes), because both versions reflect the changes up to this time. If one version already has all
-// users of the other version, the union does not have an earlier as_of than that version.
+// users of the other version, the as_of of the union is at least the as_of of that version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -51,8 +52,8 @@ func (s *Set) joined(other *Set) Set {
 	return both
 }
 
-// The function earliest returns the earlier of two times. If one time is zero (unknown), the function earliest returns
-// zero.
+// The function "earliest" returns the earlier of two times. If one time is zero (unknown), the function "earliest"
+// returns zero.
 func earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -68,8 +69,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 // keepLaterAsOf changes the as_of (time up to which a set reflects all changes) of sets with the same users as the live
-// set. A set with the same users gets the later of the two as_of times, because sets with the same users reflect the
-// same changes. In a forced publish, an as_of that the operator stated takes precedence, so that the operator can
+// set. If a set has the same users as the live set, it gets the later of the two as_of times, because both sets reflect
+// the same changes. In a forced publish, an as_of that the operator stated takes precedence, so that the operator can
 // correct a live as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
@@ -92,10 +93,10 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 }
 
 // otherAsOf reports whether a changed as_of (time up to which a set reflects all changes) is a reason to publish a
-// candidate (built but unpublished generation) with unchanged users. After the publish of a later as_of, services can
-// delete older changes of the set by API calls. A later as_of from an amend (publish of some sets) and an earlier as_of
-// in a forced publish are also reasons to publish. The argument "live" of otherAsOf contains the live versions of the
-// sets, in the order of the argument "sets".
+// candidate (built but unpublished generation) with unchanged users. When a later as_of is published, services can
+// delete the older changes that API calls made to the set. A later as_of from an amend (publish of some sets) and an
+// earlier as_of in a forced publish are also reasons to publish. The argument "live" of otherAsOf contains the live
+// versions of the sets, in the order of the argument "sets".
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

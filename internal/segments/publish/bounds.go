@@ -9,7 +9,7 @@ import (
 )
 
 // usualWeek is the default limit for the change of a segment within a week, as a multiple of the limit for one publish.
-// Seven small changes in a week stay within the weekly limit, but seven changes near the limit for one publish do not.
+// Seven small changes in a week do not exceed the weekly limit, but seven changes near the limit for one publish do.
 const usualWeek = 2.5
 
 // UsualMaxChange is the default for Bounds.MaxChange, in per cent.
@@ -29,8 +29,8 @@ type Bounds struct {
 	// New names the segments and sets that may be new in a generation, or gain users after they were empty. The name
 	// tz/* stands for all sets below tz/.
 	New []string
-	// The field Of contains limits for single segments and sets. Such limits override the general limits. The limits
-	// for tz/* apply to each set below tz/ that has no own limits.
+	// The field Of contains limits for single segments and sets. The limits in Of override the general limits. The
+	// limits for tz/* apply to each set below tz/ that has no own limits.
 	Of map[string]SegmentBounds
 	// AllowFirst lists the flaws that the guard allows in a first publish.
 	AllowFirst []Flaw
@@ -63,7 +63,7 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-// The function family returns the pattern for all sets in the folder of a set, such as "tz/*" for the set
+// The function "family" returns the pattern for all sets in the folder of a set, such as "tz/*" for the set
 // "tz/Asia/Singapore". Configured limits use patterns of this form.
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")

@@ -22,16 +22,16 @@ type Candidate struct {
 	// Carried is a manifest from which an amend (publish of some sets) takes, by reference, all segments and the sets
 	// that are not in the field Sets. If Carried is nil, the candidate itself has all segments and sets.
 	Carried *segments.Manifest
-	// If an amend (publish of some sets) gives users other numbers, moved contains the converted bitmaps of Carried, by
-	// object key. If moved is nil, the stored bitmaps and the stored dictionary stay.
+	// If an amend (publish of some sets) gives users other numbers, the field "moved" contains the converted bitmaps of
+	// Carried, by object key. If "moved" is nil, the stored bitmaps and the stored dictionary stay.
 	moved map[string]*bitmap.Bitmap
 	// Scheme and Dictionary convert ids to the user numbers in the bitmaps; see segments.Generation. For dense ids
 	// (32-bit numbers), Scheme and Dictionary are nil.
 	Scheme     *ids.Scheme
 	Dictionary *segments.Dictionary
 	Back       *segments.Back // converts user numbers to ids; nil: the candidate has no such file
-	// If Back is nil, the generation named converts user numbers to ids. The field named is nil if the candidate has a
-	// Back, or cannot convert user numbers to ids.
+	// If Back is nil, the generation in the field "named" converts user numbers to ids. The field "named" is nil if the
+	// candidate has a Back, or cannot convert user numbers to ids.
 	named *segments.Generation
 	// Partial is true if the candidate is only a part of a build's result. A publish of a partial candidate is not a
 	// complete build.
@@ -47,7 +47,8 @@ type Set struct {
 	// AsOf is the time up to which the set's users reflect every change by API calls. If the time is unknown, AsOf is
 	// zero. See segments.Set.
 	AsOf time.Time
-	// AsOfGiven is true if the operator stated AsOf. In this case, a later time alone is a reason to publish.
+	// AsOfGiven is true if the operator stated AsOf. If the operator stated AsOf, a later time alone is a reason to
+	// publish.
 	AsOfGiven bool
 	// If the set contains the users of amends (publishes of some sets), AmendedAsOf is the AsOf of the newest of these
 	// amends.
@@ -57,8 +58,8 @@ type Set struct {
 // The type Growth is the setting "only grows" of a set. If a set only grows, the guard refuses a build in which more
 // than MaxLoss percent of the users leave the set.
 type Growth struct {
-	// Said is false if the build does not mention the setting "only grows". In this case, the setting of the earlier
-	// generation remains.
+	// Said is false if the build does not mention the setting "only grows". If Said is false, the setting of the
+	// earlier generation remains.
 	Said      bool
 	OnlyGrows bool
 	// MaxLoss is the percentage of users who may leave a set that only grows, from one publish to the
@@ -123,13 +124,14 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
-// The method content returns a manifest that describes the content of the candidate (built but unpublished generation):
-// segments, sets and kind of ids, but no generation name.
+// The method "content" returns a manifest that describes the content of the candidate (built but unpublished
+// generation): segments, sets and kind of ids, but no generation name.
 func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
 
-// contentOf works like the method content, for a caller that already has the manifest entries of the segments and sets.
+// contentOf works like the method "content", for a caller that already has the manifest entries of the segments and
+// sets.
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
@@ -191,9 +193,9 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// The method generation converts the candidate (built but unpublished generation) to a generation with the given
-// manifest. In the result, stored bitmaps and a stored dictionary to which an amend (a publish of some sets) refers are
-// nil.
+// The method "generation" converts the candidate (built but unpublished generation) to a generation with the given
+// manifest. If an amend (a publish of some sets) refers to stored bitmaps or a stored dictionary, the result contains
+// nil in their place.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -307,8 +309,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts all time zone sets of users except the first of each user, because only the first one has an
-// effect. A user in three time zone sets counts twice.
+// FurtherZones counts the useless memberships in time zone sets: only the first time zone set of a user has an effect.
+// A user in three time zone sets therefore counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {

@@ -21,8 +21,8 @@ type Carried struct {
 }
 
 // RollbackPlan describes the generation (published version) that a rollback makes live. The planned generation has the
-// segments of an earlier generation, but the live content of sets that only grow. A user who objected to messages in
-// the meantime therefore gets no message after the rollback.
+// segments of an earlier generation, but the live content of sets that only grow. If a user objected to messages in the
+// meantime, the user therefore gets no message after the rollback.
 type RollbackPlan struct {
 	Earlier *segments.Generation
 	Carried []Carried
@@ -114,7 +114,7 @@ func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
 	})
 }
 
-// The method put plans the set s in the generation (published version) after the rollback, instead of the set of this
+// The method "put" plans the set s in the generation (published version) after the rollback, instead of the set of this
 // name in the earlier generation.
 func (p *RollbackPlan) put(s Set, joined bool) {
 	if i := p.index(s.Name); i < 0 {
@@ -130,7 +130,7 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
 }
 
-// The method carry plans a rollback of a set that only grows: the set keeps its live users. Users of the earlier
+// The method "carry" plans a rollback of a set that only grows: the set keeps its live users. Users of the earlier
 // generation (published version) who left the set without an operator's approval return to it, because a rollback may
 // repair a truncated list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
@@ -175,7 +175,7 @@ func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 // shownCarried is the maximum number of sets whose names the text about a rollback lists.
 const shownCarried = 8
 
-// The method reason returns a text about the rollback, for the field Reason of the new generation's manifest.
+// The method "reason" returns a text about the rollback, for the field Reason of the new generation's manifest.
 func (p *RollbackPlan) reason() string {
 	text := RollbackReason + p.Earlier.Manifest.Generation
 	var carried, back []string
@@ -200,8 +200,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// The method undo returns the live state "base" without the recorded approvals for sets that the rollback changes. An
-// approval of a loss no longer applies, because the users who left the set are in the set again after the rollback.
+// The method "undo" returns the live state "base" without the recorded approvals for sets that the rollback changes.
+// After the rollback, the users who left the set are in the set again, so the approval of their loss no longer applies.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -214,9 +214,9 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// The method "forgets" reports whether the earlier manifest lacks an approval that services still need. A service may
-// use a generation (published version) from before the approval. A service with an older generation needs the approval
-// to accept a generation without the users who left the set.
+// The method "forgets" reports whether the earlier manifest lacks an approval that services still need. If a service
+// still uses a generation (published version) from before the approval, it needs the approval. Without the approval,
+// the service would reject a generation without the users who left the set.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {

@@ -8,15 +8,15 @@ import (
 )
 
 // The text withinBounds in a manifest marks a change that the guard allowed without an operator's approval. A manifest
-// lists an allowed change of a set only if the change is between two approved changes.
+// lists such a change of a set only if the change is between two approved changes.
 const withinBounds = "within bounds"
 
 // The function "chained" returns the list of approved changes for the manifest m, which is about to replace the
 // manifest "live". The list has the approved changes of the manifest "live" that m does not undo, and the new approved
-// changes. Links join the approved changes to a chain, so that a service can follow one approved change to the next. If
-// a set lost users by a forced publish, chained drops the set's earlier approved changes. A service must not follow a
-// chain past a loss that nobody approved. The list has links only for sets that only grow. Other sets may have lost
-// users between two approved changes without an approval.
+// changes. The list also has links (allowed changes between two approved changes), so that a service can follow one
+// approved change to the next. If a set lost users by a forced publish, "chained" drops the set's earlier approved
+// changes. The reason is that a service must not follow a chain across a loss that nobody approved. The list has links
+// only for sets that only grow. Other sets may have lost users between two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -42,8 +42,8 @@ func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
 
-// lostUsers returns the sets with approved changes that lose more users in this publish than a service tolerates
-// without a further approval.
+// lostUsers returns the sets with approved changes that lose too many users in this publish: services would need a
+// further approval.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
 	for _, s := range base.manifest.Sets {
@@ -82,7 +82,8 @@ func lastOf(list []segments.Accepted, name string) int {
 }
 
 // The function "undone" reports whether the manifest m has the users of a set from before the approved change a, or
-// from before an earlier approved change. If undone returns true, a later publish must not use the old approval again.
+// from before an earlier approved change. If "undone" returns true, a later publish must not use the approval of the
+// change a again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

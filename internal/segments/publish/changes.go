@@ -80,8 +80,8 @@ func (b *Bounds) judgeFall(n NoSegment, since string) []string {
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
-// The function similar returns a hint for an error text if a live segment or set has the same name except for upper and
-// lower case.
+// The function "similar" returns a hint for an error text if a live segment or set has the same name except for upper
+// and lower case.
 func similar(is *Change, all []Change) string {
 	for _, c := range all {
 		if c.Name() != is.Name() && c.State != appears && strings.EqualFold(c.Name(), is.Name()) {

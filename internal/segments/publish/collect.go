@@ -34,9 +34,9 @@ type Collector struct {
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which a Collector (command gc) removes a temporary file. A publisher may still be
-// writing a younger temporary file. No generation (published version) refers to a temporary file, so only the file's
-// age protects it from removal.
+// minTempAge is the minimum age at which a Collector (command gc) removes a temporary file. If a temporary file is
+// younger, a publisher may still be writing it. No generation (published version) refers to a temporary file, so only
+// the file's age protects it from removal.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.
@@ -80,8 +80,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// The method collect adds the objects that a Collector may remove to g: first the manifests of old generations
-// (published versions), then old and unused objects. The method collect ignores objects whose names package publish
+// The method "collect" adds the objects that a Collector may remove to g: first the manifests of old generations
+// (published versions), then old and unused objects. The method "collect" ignores objects whose names package publish
 // does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
@@ -113,10 +113,10 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 	return nil
 }
 
-// Remove finds and removes unneeded objects. Meanwhile, Remove holds a lease (the object gc.json), and publishers wait
-// until this lease ends. If current.json changes, Remove stops with objects.ErrLostRace. If another Collector (command
-// gc) is running, Remove returns errCollecting. The result of Remove lists the removed objects, even after an error in
-// the middle of the removal.
+// Remove finds and removes unneeded objects. While it removes objects, Remove holds a lease (the object gc.json), and
+// publishers wait until this lease ends. If current.json changes, Remove stops with objects.ErrLostRace. If another
+// Collector (command gc) is running, Remove returns errCollecting. The result of Remove lists the removed objects, even
+// after an error in the middle of the removal.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
@@ -140,8 +140,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 }
 
 // removeUnder rewrites current.json with other bytes (the fence), so that running publishers start again and wait for
-// the Collector's lease (right to remove objects). removeUnder then reads the live generation (published version in
-// use), and removes unneeded objects.
+// the Collector's lease (right to remove objects). removeUnder then reads the live generation (published version that
+// current.json names), and removes unneeded objects.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

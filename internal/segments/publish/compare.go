@@ -79,7 +79,7 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// The struct moved counts the users who moved from one other segment to the segment of a Change.
+// The struct "moved" counts the users who moved from one other segment to the segment of a Change.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
@@ -147,7 +147,7 @@ func (c *Change) compareWith(before, both uint64) {
 	}
 }
 
-// The function percent returns its argument "part" as a percentage of its argument "whole", or 0 if "whole" is 0.
+// The function "percent" returns its argument "part" as a percentage of its argument "whole", or 0 if "whole" is 0.
 func percent(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
@@ -214,7 +214,7 @@ func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	})
 }
 
-// The method compare returns the change of the set from an earlier bitmap. If the earlier bitmap is nil, the set is
+// The method "compare" returns the change of the set from an earlier bitmap. If the earlier bitmap is nil, the set is
 // new.
 func (s *Set) compare(was *bitmap.Bitmap) Change {
 	change := Change{Set: s.Name, State: appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}

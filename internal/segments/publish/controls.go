@@ -13,9 +13,9 @@ import (
 )
 
 // maxWithdrawn is the maximum number of entries in the list of rolled-back content in controls.json. An entry takes
-// about 200 bytes; the method withdraw drops the oldest entries. The list has space for 15 rollbacks of generations
-// (published versions) with MaxSegments segments. If a generation has MaxSets sets that all differ, the list keeps only
-// the last of these sets.
+// about 200 bytes. If the list is full, the method "withdraw" drops the oldest entries. The list has space for 15
+// rollbacks of generations (published versions) with MaxSegments segments. If a rollback replaces MaxSets different
+// sets, the list keeps only the last of these sets.
 const maxWithdrawn = 4000
 
 // A Hold stops all publishing at a location until an operator releases the Hold. During a hold, rollbacks remain
@@ -25,7 +25,7 @@ type Hold struct {
 	Since  time.Time `json:"since"`
 }
 
-// The struct withdrawal records content that a rollback replaced: a whole generation (published version), or one
+// The struct "withdrawal" records content that a rollback replaced: a whole generation (published version), or one
 // segment or set that differed from its replacement. Content that a rollback replaced must not go live again without
 // approval, not even in a generation with another name.
 type withdrawal struct {
@@ -37,7 +37,7 @@ type withdrawal struct {
 	At      time.Time `json:"at"`
 }
 
-// The struct controls is the content of the object controls.json: a hold on publishing, and the list of rolled-back
+// The struct "controls" is the content of the object controls.json: a hold on publishing, and the list of rolled-back
 // content.
 type controls struct {
 	FormatVersion int          `json:"format_version"`
@@ -89,8 +89,8 @@ func setParts(m *segments.Manifest) (parts []part) {
 
 func partsOf(m *segments.Manifest) []part { return slices.Concat(segmentParts(m), setParts(m)) }
 
-// The method content returns a hash of the kind, the name and the users of a segment or set. The hash of one segment or
-// set never equals the hash of a whole generation (Manifest.Content), because no segment's name contains a blank.
+// The method "content" returns a hash of the kind, the name and the users of a segment or set. The hash of one segment
+// or set never equals the hash of a whole generation (Manifest.Content), because no segment's name contains a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.users))
 }
@@ -119,8 +119,8 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// The method Refusals checks the manifest and each of its segments and sets. For content that was rolled back, Refusals
-// returns an error, because such content must not go live again without approval. Content that is already live in the
+// The method Refusals checks the manifest and each of its segments and sets. Refusals returns an error for content that
+// was rolled back, because such content must not go live again without approval. Content that is already live in the
 // argument "base" may remain.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
@@ -150,8 +150,8 @@ func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []
 	return refusals
 }
 
-// The function differing compares two lists of segments and sets. The result of the function differing contains the
-// segments and sets that the list "other" lacks, or has with different users.
+// The function "differing" compares two lists of segments and sets. The result contains the segments and sets that are
+// missing in the list "other", or have different users there.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -160,9 +160,9 @@ func differing(list, other []part) []part {
 	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
-// The method withdrawal returns the record of the newest rollback that replaced the generation (published version), or
-// another generation with the same content. If no rollback replaced this content, the result is nil. The argument "m"
-// of the method withdrawal may be nil.
+// The method "withdrawal" returns the record of the newest rollback that replaced the generation (published version),
+// or another generation with the same content. If no rollback replaced this content, the result is nil. The argument
+// "m" of the method "withdrawal" may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -176,8 +176,8 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// The method lift removes the content of the manifest m from the list of rolled-back content: the generation (published
-// version), its segments and its sets. After lift, this content may go live again.
+// The method "lift" removes the content of the manifest m from the list of rolled-back content: the generation
+// (published version), its segments and its sets. After lift, this content may go live again.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -194,9 +194,8 @@ func (c *controls) encode() []byte {
 	return append(raw, '\n')
 }
 
-// changeControls reads controls.json, calls the function in the argument "change", and writes the result of this
-// function by compare-and-swap. If another process has changed controls.json in the meantime, changeControls starts
-// again.
+// changeControls reads controls.json, calls the function "change", and writes the result of this function by
+// compare-and-swap. If another process has changed controls.json in the meantime, changeControls starts again.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")
@@ -214,8 +213,8 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// The method mark adds two facts to the entry of a generation (published version) in a list: the hold on publishing,
-// and the time of the rollback that replaced the generation.
+// The method "mark" completes the entry of a generation (published version) in a list. For the live generation, "mark"
+// adds the hold on publishing. For a generation that a rollback replaced, "mark" adds the time of the rollback.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

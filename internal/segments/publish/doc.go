@@ -1,6 +1,6 @@
-// Package publish changes the live generation (the published version in use) of a location (directory or bucket).
-// Package publish makes a generation live, rolls back to an earlier generation, puts publishing on hold, lists and
-// compares generations, and removes unneeded objects. A guard in package publish refuses changes that need an
+// Package publish changes the live generation (published version that current.json names) of a location (directory or
+// bucket). Package publish makes a generation live, rolls back to an earlier generation, puts publishing on hold, lists
+// and compares generations, and removes unneeded objects. A guard in package publish refuses changes that need an
 // operator's approval.
 //
 // # Publishing
@@ -36,10 +36,10 @@
 // finds each acceptance.
 //
 // The guard judges sets by the same rules as segments. A set that only grows may lose at most MaxLoss percent of its
-// users per publish, and usualWeek times MaxLoss percent per week. For a set that only grows, the guard limits the
-// number of joining users to a percentage of all users. Without approval, a time zone set never vanishes or empties,
-// and most of its users must stay in some time zone set. The manifest stores whether a set only grows; a build that
-// does not mention this setting inherits it.
+// users per publish, and usualWeek times MaxLoss percent per week. If a set only grows, the guard limits the number of
+// joining users to a percentage of all users. Without approval, a time zone set must not vanish or become empty, and
+// most of its users must stay in some time zone set. The manifest stores whether a set only grows; a build that does
+// not mention this setting inherits it.
 //
 // # Sets that only grow
 //

@@ -11,10 +11,10 @@ import (
 	"capper/internal/segments"
 )
 
-// The function fence rewrites current.json with unchanged content but different bytes, and returns the new tag. Because
-// the tag is new, a publisher that read current.json earlier must read current.json again before it can replace it. The
-// new tag shows publishers that the Collector (command gc) is running. If current.json does not exist, the error is
-// ErrNothingLive.
+// The function "fence" rewrites current.json with unchanged content but different bytes, and returns the new tag. If a
+// publisher has read current.json before the fence, the new tag forces it to read current.json again before it can
+// replace it. The new tag shows publishers that the Collector (command gc) is running. If current.json does not exist,
+// the error is ErrNothingLive.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -30,10 +30,11 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 // lookTimeout is the maximum time for reading back an object after a failed write.
 const lookTimeout = 10 * time.Second
 
-// The function swap replaces an object by compare-and-swap, and then reads the object back. If the response to a write
-// was lost, the retried request fails, because the first request changed the object. After such a failure, swap reads
-// the object and finds its own bytes, because the bytes of each writer are unique. Reading back also detects a store
-// that confirmed the write but did not keep the new object.
+// The function "swap" replaces an object by compare-and-swap, and then reads the object back. If the response to a
+// write is lost, the retry of the request fails, because the first request has already changed the object. After such a
+// failure, "swap" reads the object. If the object has the bytes of this writer, the write succeeded, because the bytes
+// of each writer are unique. Reading back also detects a store that confirmed the write but did not keep the new
+// object.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {

@@ -11,10 +11,10 @@ import (
 	"capper/internal/segments"
 )
 
-// The constant week is the time for which the guard limits the total change of a segment or set.
+// The constant "week" is the time for which the guard limits the total change of a segment or set.
 const week = 7 * 24 * time.Hour
 
-// The struct earlier contains the generation (published version) of about a week ago. The guard compares a candidate
+// The struct "earlier" contains the generation (published version) of about a week ago. The guard compares a candidate
 // (built but unpublished generation) with the generation of about a week ago.
 type earlier struct {
 	Generation *segments.Generation // nil if there is none
@@ -24,8 +24,8 @@ type earlier struct {
 
 // findEarlier returns the generation (published version) that was live a week before the time "now". The result of
 // findEarlier is the newest generation that is at least a week old or, if all generations are younger, the oldest one.
-// findEarlier considers generations that are older than the live one and were not rolled back. An operator has checked
-// each forced publish, so findEarlier chooses no generation from before the latest forced publish. If the chosen
+// findEarlier considers generations that are older than the live one and were not rolled back. findEarlier chooses no
+// generation from before the latest forced publish, because an operator has checked each forced publish. If the chosen
 // generation is unreadable, findEarlier chooses the next younger one. If the argument "base" has only some sets of the
 // live generation, findEarlier also reads only these sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,

@@ -11,8 +11,8 @@ import (
 // The type Changes describes the differences between two generations (published versions).
 type Changes struct {
 	From, To *segments.Manifest
-	// Exact is true if the comparison was of the users of both generations. Otherwise, the comparison was of user
-	// counts: Added, Removed and MovedFrom are unknown, and NoSegment is nil.
+	// Exact is true if the users of both generations were compared. If Exact is false, only user counts were compared:
+	// Added, Removed and MovedFrom are unknown, and NoSegment is nil.
 	Exact     bool
 	Segments  []Change
 	Sets      []Change
@@ -99,8 +99,8 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads the manifest of the named generation (published version). If the generation does not exist, or if the
-// argument cannot be the name of a generation, the method manifest returns a *NoGenerationError.
+// The method "manifest" reads the manifest of the named generation (published version). If the generation does not
+// exist, or if the argument cannot be the name of a generation, the method "manifest" returns a *NoGenerationError.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
 		return nil, &NoGenerationError{generation}

@@ -52,9 +52,9 @@ func New(source objects.Source, clock func() time.Time) *History {
 		compared: map[pair]*Changes{}}
 }
 
-// List returns the newest maxListed generations of the source and the live generation (published version in use),
-// newest first. If the source has further generations, the result "more" is true. The caller of List must not change
-// the returned list.
+// List returns the newest maxListed generations of the source and the live generation (published version that
+// current.json names), newest first. If the source has further generations, the result "more" is true. The caller of
+// List must not change the returned list.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err

@@ -105,15 +105,15 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 
 func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
 
-// The method compare judges the changes that the proposal makes since the last publish and since a week ago. For a
-// first publish, the method compare looks for flaws instead, because there is no earlier generation (published
+// The method "compare" judges the changes that the proposal makes since the last publish and since a week ago. For a
+// first publish, the method "compare" looks for flaws instead, because there is no earlier generation (published
 // version).
 func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
 	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
 	if before == nil && fault == nil {
-		// The object current.json was lost, or an earlier first publish was interrupted, or this publish is the first
-		// one.
+		// There are three possible reasons: current.json was lost, an earlier first publish was interrupted, or this
+		// publish is the first one.
 		newest, err := Newest(ctx, at)
 		if err != nil {
 			return err
@@ -150,8 +150,8 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept handles the operator's approvals for a publish without a comparison. Without a comparison, an
-// approval of a change is wrong, so nothingToAccept returns an error.
+// nothingToAccept handles the operator's approvals for a publish without a comparison. Without a comparison, no change
+// exists that an operator could approve, so nothingToAccept returns an error for an approval.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -159,7 +159,7 @@ func (b *Bounds) nothingToAccept(why string) error {
 	return &AcceptError{Faults: []string{fmt.Sprintf("the acceptance %q: %s", b.Accept[0].text(), why)}}
 }
 
-// The method judge checks the changes from the last published generation to a proposal, and adds refusals to the
+// The method "judge" checks the changes from the last published generation to a proposal, and adds refusals to the
 // findings.
 func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted accepted) {
 	segmentsLeft := accepted.rest(f.Changes)
@@ -175,15 +175,14 @@ func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted acce
 	}
 }
 
-// withoutFall subtracts users who left all segments by an approved change from the numbers n, and returns the result.
+// In the counts n, withoutFall ignores the given number of users who left all segments by an approved change.
 func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	n.Fall -= min(n.Fall, accepted)
 	n.Percent = percent(n.Fall, n.Before)
 	return n
 }
 
-// refuseChange calls the function in the argument "judge" for a change, and adds the returned refusals to the findings
-// of the guard.
+// refuseChange calls the function "judge" for a change, and adds the returned refusals to the findings of the guard.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {

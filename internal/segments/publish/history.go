@@ -21,18 +21,18 @@ type Listing struct {
 	// WithdrawnAt is the time of the rollback that replaced the generation, unless the content went live again later.
 	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
 	// CheckedAt is the time at which the last complete build published this generation, or built the same content
-	// again. No generation except that of the last complete build has CheckedAt. A later rollback does not change this.
+	// again. Only the generation of the last complete build has CheckedAt, even after a later rollback.
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// While publishing is on hold, the Listing of the live generation has the Hold (stop of all publishing).
 	Hold *Hold `json:"hold,omitempty"`
-	// If reading the manifest fails, Manifest is nil and Fault is the reason.
+	// If reading the manifest fails, Manifest is nil, and Fault describes the reason.
 	Manifest *segments.Manifest `json:"manifest,omitempty"`
 	Fault    string             `json:"fault,omitempty"`
 }
 
 // List returns all generations (published versions) of a location, newest first. If the manifest of a generation is
-// damaged, the field Fault of the generation's Listing is the reason. Even if the manifest of the live generation is
-// missing, the list includes the live generation.
+// damaged, the field Fault of the generation's Listing describes the damage. Even if the manifest of the live
+// generation is missing, the list includes the live generation.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	list, _, err := listNewest(ctx, at, math.MaxInt)
 	return list, err
@@ -95,8 +95,8 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// The function newest returns the first elements of a list of generations (published versions), at most as many as the
-// argument "most", and the live generation. If the list has further generations, the result "more" is true.
+// The function "newest" returns the first elements of a list of generations (published versions), at most as many as
+// the argument "most", and the live generation. If the list has further generations, the result "more" is true.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false

@@ -88,9 +88,9 @@ func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) erro
 		is, wanted, advice)
 }
 
-// newestManifest returns the manifest of the live generation (published version in use). If no generation is live,
-// newestManifest returns the manifest of the newest generation. If the location has no generation at all,
-// newestManifest returns nil.
+// newestManifest returns the manifest of the live generation (published version that current.json names). If no
+// generation is live, newestManifest returns the manifest of the newest generation. If the location has no generation
+// at all, newestManifest returns nil.
 func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest, error) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	if !errors.Is(err, segments.ErrNothingLive) {
@@ -110,8 +110,8 @@ func (c *Candidate) sameIDs(live *segments.Manifest) bool {
 	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
 }
 
-// checkIDs returns a *segments.IDsError if the ids of the live generation (published version in use) and of the
-// candidate (built but unpublished generation) have different kinds or hash keys.
+// checkIDs returns a *segments.IDsError if the ids of the live generation (published version that current.json names)
+// and of the candidate (built but unpublished generation) have different kinds or hash keys.
 func (c *Candidate) checkIDs(base *LiveState) error {
 	live := base.manifest
 	switch {

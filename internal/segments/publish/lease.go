@@ -106,9 +106,8 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 }
 
 // awaitLease waits until no Collector (command gc) holds the lease (right to remove objects), or until the holder has
-// not renewed the lease for its full duration. awaitLease passes each state of the lease to the function in the
-// argument "seen". If the function "seen" returns an error, the wait ends. The returned tag is the object tag of
-// gc.json.
+// not renewed the lease for its full duration. awaitLease passes each state of the lease to the function "seen". If the
+// function "seen" returns an error, the wait ends. The returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -147,8 +146,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The method use returns a context for one request by the holder of the lease (right to remove objects). If a quarter
-// of the lease's duration has passed, the method use first renews the lease.
+// The method "use" returns a context for one request by the holder of the lease (right to remove objects). If a quarter
+// of the lease's duration has passed, the method "use" first renews the lease.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -164,9 +163,9 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// The method judge returns a *LeaseError if a request of a Collector (command gc) failed because the lease (right to
-// remove objects) ended during the request. The argument "ctx" of the method judge is the context of the caller, whose
-// deadline does not depend on the lease.
+// The method "judge" returns a *LeaseError if a request of a Collector (command gc) failed because the lease (right to
+// remove objects) ended during the request. The argument "ctx" of the method "judge" is the context of the caller,
+// whose deadline does not depend on the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}
@@ -178,7 +177,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// The method end releases the lease (right to remove objects). If the release fails, the lease expires by itself.
+// The method "end" releases the lease (right to remove objects). If the release fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

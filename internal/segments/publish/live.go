@@ -14,19 +14,20 @@ import (
 type LiveState struct {
 	Generation *segments.Generation // nil if nothing is published or Fault is not nil
 	Name       string
-	// If reading the live generation failed, Fault is the reason. In this case, a publish needs --force.
+	// If reading the live generation failed, Fault is the reason. If the live generation is damaged, a publish needs
+	// --force.
 	Fault error
 
-	// If the field Generation has only some sets of the live generation, the function part selects these sets;
-	// otherwise nil.
+	// If the field Generation has only some sets of the live generation, the function "part" selects these sets.
+	// Otherwise, "part" is nil.
 	part func(set string) bool
 
-	// The field numbering is the dictionary for the user numbers in the bitmaps of the field Generation. If numbering
-	// is nil, the bitmaps have the user numbers of the generation's own dictionary.
+	// The field "numbering" is the dictionary for the user numbers in the bitmaps of the field Generation. If
+	// "numbering" is nil, the bitmaps have the user numbers of the generation's own dictionary.
 	numbering *segments.Dictionary
 
-	// For an amend (publish of some sets) with new ids, whole is the whole live generation with the original user
-	// numbers; otherwise nil.
+	// If the read is for an amend (publish of some sets) with new ids, the field "whole" is the complete live
+	// generation with the original user numbers. Otherwise, "whole" is nil.
 	whole *segments.Generation
 
 	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
@@ -35,16 +36,16 @@ type LiveState struct {
 	session  *Session // nil: each call of Controls reads controls.json in full
 }
 
-// ReadLiveState reads all segments and sets of the live generation (published version in use). If the live generation
-// is damaged, the field Fault of the LiveState is the reason. If the location does not respond, ReadLiveState returns
-// an error.
+// ReadLiveState reads all segments and sets of the live generation (published version that current.json names). If the
+// live generation is damaged, the field Fault of the LiveState describes the damage. If the location does not respond,
+// ReadLiveState returns an error.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
-// readLiveAgain reads the live generation (published version in use). If the argument "part" is not nil, readLiveAgain
-// reads only the sets for which the function "part" returns true. readLiveAgain reuses bitmaps that the generation
-// "known" has in memory.
+// readLiveAgain reads the live generation (published version that current.json names). If the argument "part" is not
+// nil, readLiveAgain reads only the sets for which the function "part" returns true. readLiveAgain reuses bitmaps that
+// the generation "known" has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {
@@ -85,8 +86,8 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	return state, ctx.Err()
 }
 
-// The method read reads the generation (published version) of the given manifest. If the LiveState has only some sets
-// of the live generation, the method read also reads only these sets.
+// The method "read" reads the generation (published version) of the given manifest. If the LiveState has only some sets
+// of the live generation, the method "read" also reads only these sets.
 func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
 	known *segments.Generation) (*segments.Generation, error) {
 	if s.part != nil {

@@ -23,7 +23,7 @@ type Publisher struct {
 	Uploaded func(key string, sizeBytes int64)
 
 	mu sync.Mutex
-	// The map stored contains the keys of the objects that this Publisher has stored. A repeated publish checks that
+	// The map "stored" contains the keys of the objects that this Publisher has stored. A repeated publish checks that
 	// these objects exist, but does not store them again.
 	stored map[string]bool
 }
@@ -49,13 +49,13 @@ type Published struct {
 // the argument "base" is still live. Publish stores the bitmaps first, then the manifest, then the pointer
 // current.json, so that a crash at any point leaves the live generation intact. If the candidate's content is already
 // live, Publish only updates the time in checked.json. If a later as_of (time up to which a set reflects API calls) is
-// the only difference from the live generation, the candidate is new content in two cases. Either the operator stated
-// the as_of, or the increase is at least asOfStep. An earlier as_of than in the live generation makes a candidate new
-// content only if the operator stated the as_of and gave a reason. If another process has published since the read of
-// base, the error is objects.ErrLostRace. If publishing is on hold, the error is a HoldError, unless the candidate only
-// adds users to sets that only grow. If a rollback replaced the content earlier and the argument "reason" is empty, the
-// error is a WithdrawnError. If "reason" is not empty, Publish removes the content from the list of rolled-back
-// content.
+// the only difference from the live generation, the candidate may still be new content. This candidate is new content
+// if the operator stated the as_of, or if the as_of increases by at least asOfStep. If the as_of is earlier than in the
+// live generation, the candidate is new content only if the operator stated the as_of and gave a reason. If another
+// process has published since the read of base, the error is objects.ErrLostRace. If publishing is on hold, the error
+// is a HoldError, unless the candidate only adds users to sets that only grow. If a rollback replaced the content
+// earlier and the argument "reason" is empty, the error is a WithdrawnError. If "reason" is not empty, Publish removes
+// the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -98,9 +98,9 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// The method manifest returns the manifest of the generation (published version) that will follow the generation in the
-// argument "base". The new manifest repeats the approved changes from the manifest of base, for services that still use
-// an older generation.
+// The method "manifest" returns the manifest of the generation (published version) that will follow the generation in
+// the argument "base". The new manifest repeats the approved changes from the manifest of base, for services that still
+// use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	at := p.now().UTC().Truncate(time.Millisecond)
@@ -163,8 +163,8 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 			return err
 		}
 	}
-	// An older version of the command gc ignores the lease. Such a gc may have removed objects that were old and unused
-	// until now.
+	// An older version of the command gc ignores the lease. An older gc may have removed objects that were old and
+	// unused until now.
 	if err := up.put(ctx); err != nil {
 		return fmt.Errorf("generation (published version) %s is live, but the final check found a fault: %w",
 			up.g.Manifest.Generation, err)
@@ -172,9 +172,9 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	return p.confirm(ctx, up.g)
 }
 
-// The method confirm reads current.json back after a publish, to check that the generation (published version) is live.
-// If current.json already names a later generation, confirm returns no error, provided that all later publishes were
-// amends (publishes of some sets).
+// The method "confirm" reads current.json back after a publish, to check that the generation (published version) is
+// live. If current.json already names a later generation, "confirm" returns no error, provided that all later publishes
+// were amends (publishes of some sets).
 func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
@@ -194,8 +194,8 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	return nil
 }
 
-// The method admit checks that controls.json allows the publish. The method admit also waits until a running Collector
-// (command gc) has stopped removing objects.
+// The method "admit" checks that controls.json allows the publish. The method "admit" also waits until a running
+// Collector (command gc) has stopped removing objects.
 func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {

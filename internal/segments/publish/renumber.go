@@ -46,8 +46,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	return &over, &by, nil
 }
 
-// The method insert converts the live state to the user numbers of a dictionary that also has the new ids of the
-// candidate "from". For the user number i in "from", numbers[i] is the same user's number in the live dictionary.
+// The method "insert" converts the live state to the user numbers of a dictionary that also has the new ids of the
+// candidate "from". If a user has the number i in "from", numbers[i] is the number of this user in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
@@ -72,8 +72,8 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 }
 
 // ReleaseNames frees the memory of the Back (conversion of user numbers to ids) if ReadForAmend has read the whole live
-// generation (published version in use). A later read of the live generation also reads the BackFile (file with the
-// user ids) again.
+// generation (published version that current.json names). A later read of the live generation also reads the BackFile
+// (file with the user ids) again.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
@@ -96,8 +96,8 @@ func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bi
 	return &m, byKey
 }
 
-// numberedAs returns a copy of the candidate c with the dictionary of the candidate "amend", and with the content that
-// "amend" takes over from the live generation (published version in use).
+// numberedAs returns a copy of the candidate c with the dictionary of the candidate "amend". The copy also has the
+// content that "amend" takes over from the live generation (published version that current.json names).
 func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	next := *c
 	next.Scheme, next.Dictionary, next.Back, next.named = amend.Scheme, amend.Dictionary, amend.Back, amend.named
@@ -106,9 +106,9 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 }
 
 // withUsersOf adds users whom the build's sets take over from the live state "base" to the dictionary of the build. A
-// set of the build can thus keep users whom an amend (publish of some sets) added, although no input file of the build
-// contains their ids. The bitmaps of the argument "base" must have the user numbers of the build's dictionary. The
-// bitmaps in the returned LiveState have the user numbers of the dictionary with the added users.
+// set of the build can therefore keep users whom an amend (publish of some sets) added, although no input file of the
+// build contains their ids. The bitmaps of the argument "base" must have the user numbers of the build's dictionary.
+// The bitmaps in the returned LiveState have the user numbers of the dictionary with the added users.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {
@@ -184,7 +184,7 @@ func amendsBetween(ctx context.Context, at objects.Source, before, now *segments
 	return amendsAlone(same, now), nil
 }
 
-// The function pick returns the generation (published version) in the list with the same name as the manifest m, or
+// The function "pick" returns the generation (published version) in the list with the same name as the manifest m, or
 // nil.
 func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generation {
 	for _, g := range list {

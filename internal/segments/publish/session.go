@@ -48,9 +48,9 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 }
 
 // The method Hold checks whether publishing is on hold, before a build reads its input files. During a hold, one of the
-// two results of Hold is a HoldError. If a live set only grows, the HoldError is the result "held" and the build goes
-// on, because a publish of new users of this set is allowed. If no live set only grows, the HoldError is the result
-// "err", so that the build ends.
+// two results of Hold is a HoldError. If the live generation has a set that only grows, Hold returns the HoldError as
+// the result "held", and the build continues. The reason is that a build may add users to such a set during a hold. If
+// the live generation has no such set, Hold returns the HoldError as the result "err", so that the build ends.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -64,16 +64,17 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads the live generation (published version in use). If a publish uses the returned LiveState as base, the
-// publish reads controls.json through this Session. ReadLive reuses bitmaps that an earlier call has read.
+// ReadLive reads the live generation (published version that current.json names). If a publish uses the returned
+// LiveState as base, the publish reads controls.json through this Session. ReadLive reuses bitmaps that an earlier call
+// has read.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	return s.readLive(ctx, at, nil)
 }
 
-// ReadForAmend reads the live generation (published version in use) for the amend (publish of some sets) with the
-// candidate c. ReadForAmend reads only the bitmaps of the sets that the amend replaces, and the dictionary if ids are
-// not dense. If the live dictionary lacks ids of c, the amend must change user numbers, so ReadForAmend reads all
-// bitmaps.
+// ReadForAmend reads the live generation (published version that current.json names) for the amend (publish of some
+// sets) with the candidate c. ReadForAmend reads only the bitmaps of the sets that the amend replaces, and the
+// dictionary if ids are not dense. If the live dictionary lacks ids of c, the amend must change user numbers, so
+// ReadForAmend reads all bitmaps.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
 	part := c.amendPart()
 	state, err := s.readLive(ctx, at, part)

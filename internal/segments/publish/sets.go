@@ -34,7 +34,7 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss returns the stricter of the old and the new limit on users who leave a set that only grows. For sets that do
+// maxLoss returns the stricter of the old and the new limit on users who leave a set that only grows. If the set does
 // not only grow, the result "ok" is false.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
@@ -65,10 +65,10 @@ type setJudge struct {
 	*Bounds
 	before     *segments.Generation
 	directions map[string]*direction
-	// The function everybody returns the number of users in all segments and sets of the earlier generation, or for an
-	// amend a lower bound of this number.
+	// The function "everybody" returns the number of users in all segments and sets of the earlier generation. For an
+	// amend (publish of some sets), it returns a lower bound of this number.
 	everybody func() uint64
-	// The field zones contains the bitmaps of the candidate's time zone sets.
+	// The field "zones" contains the bitmaps of the candidate's time zone sets.
 	zones []*bitmap.Bitmap
 }
 
@@ -102,8 +102,8 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// The method change returns the reasons for which the guard refuses the change of a set. The rules for segments also
-// apply to sets. If a set only grows, the method change also returns a reason when too many users leave the set. The
+// The method "change" returns the reasons for which the guard refuses the change of a set. The rules for segments also
+// apply to sets. If a set only grows, the method "change" also returns a reason when too many users leave the set. The
 // limit on leaving users also applies to a set that only grew in the earlier manifest, even if the build no longer has
 // this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
@@ -124,7 +124,8 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// The method free reports whether a set is so small before and after a change that the guard does not judge the change.
+// The method "free" reports whether a set is so small before and after a change that the guard does not judge the
+// change.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
 // judgeZone judges a time zone set that is too small for the other limits. judgeZone refuses a change in which the set
@@ -146,7 +147,7 @@ func (j *setJudge) judgeZone(c *Change) []string {
 	return nil
 }
 
-// The method week returns the reasons for which the guard refuses the total change of a set within a week.
+// The method "week" returns the reasons for which the guard refuses the total change of a set within a week.
 func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	loss, onlyGrows := j.directions[c.Set].maxLoss()
 	switch {
@@ -159,9 +160,10 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth returns a refusal if too many users join a set that only grows. The limit is a percentage of all users,
-// because a small set may well double: a list of four users may get five more. If the configuration has a limit for
-// this set, judgeGrowth applies this limit as a percentage of the set's own users.
+// judgeGrowth returns a refusal if too many users join a set that only grows. The limit is a percentage of all users
+// and not of the set's users, because a small set may rightly double. For example, a list of four users may get five
+// more. If the configuration has a limit for this set, judgeGrowth applies this limit as a percentage of the set's own
+// users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {

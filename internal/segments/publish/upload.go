@@ -20,11 +20,11 @@ type upload struct {
 	shown func(key string, sizeBytes int64) // nil disables the call
 
 	publisher *Publisher
-	// The map read contains the keys of the live generation's objects. The command gc does not remove these objects.
+	// The map "read" contains the keys of the live generation's objects. The command gc does not remove these objects.
 	read map[string]bool
 }
 
-// The method upload prepares the upload of a generation's objects.
+// The method "upload" prepares the upload of a generation's objects.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, publisher: p, read: map[string]bool{}}
 	if base.Generation != nil {
@@ -42,8 +42,9 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 // object.
 const storePasses = 3
 
-// The method put stores the bitmaps and then the manifest, and checks that each object exists, because a location may
-// confirm a write and lose the object. A second call of the method put costs one check per object.
+// The method "put" stores the bitmaps and then the manifest, and checks that each object exists, because a location may
+// confirm a write and lose the object. A second call of the method "put" only checks once for each object that it
+// exists.
 func (u *upload) put(ctx context.Context) error {
 	if err := u.checkCarried(ctx); err != nil {
 		return err
@@ -116,8 +117,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 }
 
 // putIDs stores the dictionary and the BackFile (file with the user ids) of a generation (published version) whose ids
-// are not dense, unless the candidate (built but unpublished generation) refers to stored files. putIDs returns the
-// keys of the files that it wrote.
+// are not dense. If the candidate (built but unpublished generation) refers to stored files, putIDs stores nothing.
+// putIDs returns the keys of the files that it wrote.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -142,7 +143,7 @@ func (u *upload) putIDs(ctx context.Context, only []string) (written []string, e
 	return written, nil
 }
 
-// The method note adds a stored object to the result of the publish.
+// The method "note" adds a stored object to the result of the publish.
 func (u *upload) note(key string, sizeBytes int64) {
 	u.publisher.mu.Lock()
 	defer u.publisher.mu.Unlock()
@@ -166,9 +167,9 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object at the location. For an object that the command gc cannot remove, because it is live or
-// was just stored, putObject writes nothing if the object exists. If putObject writes nothing, the result "written" is
-// false.
+// putObject stores an object at the location. If an object is live or was just stored, the command gc cannot remove it.
+// Such an object cannot vanish, so putObject writes it only if it does not exist yet. If putObject writes nothing, the
+// result "written" is false.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -197,7 +198,8 @@ func (p *Publisher) noteStored(key string) {
 
 // checkCarried checks that all stored objects to which an amend (publish of some sets) refers exist. checkCarried lists
 // each folder of the location once. The objects cannot vanish later, because the command gc removes no object of the
-// live generation (published version in use). If another generation goes live in the meantime, the amend fails.
+// live generation (published version that current.json names). If another generation goes live in the meantime, the
+// amend fails.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {
@@ -226,8 +228,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow lists a folder of the location, and returns a map from the key of each object to its size. For a missing
-// object, the returned map yields the size 0, and no object in a manifest has this size.
+// sizesBelow lists a folder of the location, and returns a map from the key of each object to its size. If the map
+// returns the size 0 for a key, the object is missing, because no object in a manifest has this size.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {

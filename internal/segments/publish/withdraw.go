@@ -43,10 +43,10 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	return was, err
 }
 
-// The method withdraw changes the list of rolled-back content in controls.json. The method withdraw adds the content of
-// the generation (published version) in the argument "base", and removes the content of the generation in the argument
-// "to". Rollbacks call withdraw before they replace current.json, so a process that reads the new current.json finds
-// the record.
+// The method "withdraw" changes the list of rolled-back content in controls.json. The method "withdraw" adds the
+// content of the generation (published version) in the argument "base", and removes the content of the generation in
+// the argument "to". Rollbacks call withdraw before they replace current.json, so a process that reads the new
+// current.json finds the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *controls) {

@@ -53,8 +53,8 @@ func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	require.NoError(t, err)
 }
 
-// ReadLive reads and checks the live generation (published version in use). If nothing has been published, the error of
-// ReadLive is segments.ErrNothingLive.
+// ReadLive reads and checks the live generation (published version that current.json names). If nothing has been
+// published, the error of ReadLive is segments.ErrNothingLive.
 func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, error) {
 	m, err := segments.ReadLiveManifest(ctx, src)
 	if err != nil {

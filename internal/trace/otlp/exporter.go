@@ -25,7 +25,7 @@ func Open(ctx context.Context, cfg trace.Config) (*Exporter, error) {
 	return open(ctx, cfg, batchEvery)
 }
 
-// The function open is Open with the maximum time of a span in the queue.
+// The function "open" works like Open; the argument "every" is the maximum time for which a span waits in the queue.
 func open(ctx context.Context, cfg trace.Config, every time.Duration) (*Exporter, error) {
 	to, err := trace.ParseEndpoint(cfg.Endpoint)
 	if err != nil {

@@ -20,15 +20,15 @@ const (
 	reportEvery = time.Minute // minimum time between two log lines about lost spans
 )
 
-// The type queue wraps the batch processor of the OpenTelemetry library, which holds ended spans until the upload. In
-// addition, the type queue counts and logs lost spans, and stops sending after a timeout of Shutdown. The OpenTelemetry
-// library does neither.
+// The type "queue" wraps the batch processor of the OpenTelemetry library, which holds ended spans until the upload. In
+// addition, the type "queue" counts and logs lost spans, and stops sending after a timeout of Shutdown. The
+// OpenTelemetry library does neither.
 type queue struct {
 	sdk.SpanProcessor
 	to *upload
 }
 
-// The type upload sends batches of spans to the collector, and counts and logs sent and lost spans.
+// The type "upload" sends batches of spans to the collector, and counts and logs sent and lost spans.
 type upload struct {
 	sdk.SpanExporter
 	logger             *slog.Logger
@@ -91,7 +91,7 @@ func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) erro
 	return nil
 }
 
-// The method report logs that the collector does not accept spans, at most once in the time reportEvery. The method
+// The method "report" logs that the collector does not accept spans, at most once in the time reportEvery. The method
 // also logs that the collector accepts spans again.
 func (u *upload) report(err error) {
 	switch {

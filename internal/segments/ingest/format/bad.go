@@ -50,7 +50,7 @@ const (
 // Clip returns the beginning of a value for display.
 func Clip(value []byte) string { return clip(value, maxShown) }
 
-// The function clip cuts a value after at most "limit" bytes, without splitting a character.
+// The function "clip" cuts a value after at most "limit" bytes, without splitting a character.
 func clip(value []byte, limit int) string {
 	if len(value) <= limit {
 		return string(value)

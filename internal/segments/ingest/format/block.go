@@ -9,7 +9,7 @@ import (
 // Names assigns a numeric code to each name of a segment or set that occurs in the rows of an input file.
 type Names interface {
 	// Code returns the code of the segment or set with this name. If Code returns an error, the row is bad, and the
-	// error is the reason. Code does not keep the slice.
+	// error is the reason. Code does not keep the slice after it returns.
 	Code(name []byte) (uint16, error)
 }
 
@@ -87,7 +87,7 @@ func (b *Block) Reset() {
 }
 
 // Add parses the fields of one row and adds the result to the block. The block does not refer to the fields afterwards.
-// If rows name no segment or set, Add ignores the argument "segment".
+// If the rows of the file name no segment or set, Add ignores the argument "segment".
 func (b *Block) Add(row int64, id, segment []byte) {
 	if b.parser != nil {
 		b.addImage(row, id, segment)

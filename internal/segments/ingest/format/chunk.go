@@ -45,8 +45,8 @@ type rowGroup struct {
 	wide   []bool            // for each column: true if the parser reads 32-bit integers as 64-bit integers
 }
 
-// The method group returns the Parquet row group with the index i. If the Parquet library could misread the row group,
-// the method group rewrites the row group first.
+// The method "group" returns the Parquet row group with the index i. If the Parquet library could misread the row
+// group, the method "group" rewrites the row group first.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}
@@ -87,7 +87,8 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// The method rewrite returns a new Parquet file with one row group and the pages of the columns that the parser reads.
+// The method "rewrite" returns a new Parquet file with one row group and the pages of the columns that the parser
+// reads.
 func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	footer := *f.opened.Metadata()
 	footer.Schema = slices.Clone(footer.Schema)
@@ -208,8 +209,8 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	return p, reader.BytesRead() + n, err
 }
 
-// The method unpack decompresses a Parquet page. In a data page of version 2, the repetition and definition levels are
-// never compressed.
+// The method "unpack" decompresses a Parquet page. In a data page of version 2, the repetition and definition levels
+// are never compressed.
 func (p *rawPage) unpack() error {
 	plain := 0
 	if v2, ok := p.header.DataPageHeaderV2.Get(); ok {

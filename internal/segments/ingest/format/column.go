@@ -24,7 +24,7 @@ func namesID(name string) bool {
 
 // userColumn returns the index of the column with a usual name for user ids. If no column has a usual name for ids,
 // userColumn returns -1. If the file has columns with other ids, such as order_id, but none with user ids, userColumn
-// returns an error. A guess would be dangerous, because order numbers look like user ids.
+// returns an error. A guess would be dangerous, because numbers of other things, such as orders, look like user ids.
 func userColumn(names []string) (int, error) {
 	found := -1
 	var others []string

@@ -61,7 +61,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 }
 
 // takeHeader records the header of a CSV, TSV or text file. If quotes in the header are faulty, takeHeader returns an
-// error. If a quote in the header encloses rows, takeHeader also returns an error, because these rows would be lost.
+// error. takeHeader also returns an error if a quoted field of the header contains rows, because these rows would be
+// lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")

@@ -47,7 +47,7 @@ func isName(column string) bool {
 
 // findColumn returns the index of the requested column (a name, or a number from 1). If no column is requested,
 // findColumn returns the index of the column with the usual name. Without a column with a usual name, findColumn
-// returns the result of the function in the argument "likely".
+// returns the result of the function "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -124,7 +124,7 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// The struct layout contains the positions of the columns with ids and names in a CSV, TSV or text file.
+// The struct "layout" contains the positions of the columns with ids and names in a CSV, TSV or text file.
 type layout struct {
 	dialect
 	id      int // index of the id column
@@ -144,7 +144,7 @@ func (l *layout) isID(field []byte) bool {
 	return err == nil
 }
 
-// The method layout finds the column with the ids, and the column with the segment or set names, by the first row of
+// The method "layout" finds the column with the ids, and the column with the segment or set names, by the first row of
 // the file.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {

@@ -112,10 +112,10 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// The method row parses the row at the beginning of b. The row at the beginning of b must not be empty. For each column
-// index in the slice places, the method row stores the field of this column in the slice values. The result "inOrder"
-// of the method "row" is true if all quotes are valid. The result "row" of the method "row" is the row without its line
-// break. The result "size" of the method "row" is the length of the row in bytes, with its line break.
+// The method "row" parses the row at the beginning of b. The row at the beginning of b must not be empty. For each
+// column index in the slice places, the method "row" stores the field of this column in the slice values. The result
+// "inOrder" of the method "row" is true if all quotes are valid. The result "row" of the method "row" is the row
+// without its line break. The result "size" of the method "row" is the length of the row in bytes, with its line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -148,9 +148,9 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	return fields, inOrder
 }
 
-// The method field parses the field at the index i, and returns the value without quotes. The result "inOrder" of the
-// method field is true if the quotes are valid. The result "end" of the method field is the index of the delimiter or
-// line break after the field; if neither follows, "end" is len(b). A quoted field without a closing quote extends to
+// The method "field" parses the field at the index i, and returns the value without quotes. The result "inOrder" of the
+// method "field" is true if the quotes are valid. The result "end" of the method "field" is the index of the delimiter
+// or line break after the field; if neither follows, "end" is len(b). A quoted field without a closing quote extends to
 // the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {

@@ -16,10 +16,10 @@
 // the Syntax has a fast parser.
 //
 // If a closing quote is missing, a field encloses the following rows. The parser does not see the enclosed rows, so the
-// set lacks the users of these rows. If a later quote closes the field, the row counts do not show that rows were lost.
-// TSV has no quotes unless the user requests them, because most programs write TSV without quotes. A row that spans
-// several lines is bad if more than three of its lines look like rows. The report on a file shows the file's longest
-// row.
+// set lacks the users of these rows. If a later quote closes the field, the numbers of rows and bad rows do not reveal
+// the lost rows. TSV has no quotes unless the user requests them, because most programs write TSV without quotes. A row
+// that spans several lines is bad if more than three of its lines look like rows. The report on a file shows the file's
+// longest row.
 //
 // # Parquet
 //
@@ -35,8 +35,9 @@
 // SendOptions.Scheme in any spelling. The time of a send has one of these forms:
 //
 //   - RFC 3339, such as 2026-11-20T09:12:44.120Z or with an offset; a space may replace the T
-//   - RFC 3339 without an offset, if SendOptions.Zone is set. If clocks of the zone showed the time twice, ReadSends
-//     uses the later instant. If clocks of the zone skipped the time, the row is bad
+//   - RFC 3339 without an offset, if SendOptions.Zone is set. If the clocks of the zone showed the time twice, for
+//     example at the end of summer time, ReadSends uses the later instant. If clocks of the zone skipped the time, the
+//     row is bad
 //   - seconds since 1970, such as 1795252364 or 1795252364.120, up to 11 digits before the point
 //   - milliseconds since 1970, 12 or 13 digits
 //   - in Parquet a TIMESTAMP in any unit; a TIMESTAMP without adjustment to UTC has no offset

@@ -38,8 +38,8 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 // HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is a function that readers of files call again and again. The argument "read" is the number of newly read
-// bytes, and the argument "total" is the growth of the expected total, in bytes.
+// Progress is a function that readers of files call during reading to report their progress. The argument "read" is the
+// number of newly read bytes, and the argument "total" is the growth of the expected total, in bytes.
 type Progress func(read, total int64)
 
 // A File is an open input file. Reading a File returns the decompressed content. A File is for one goroutine.
@@ -51,7 +51,7 @@ type File struct {
 }
 
 // Open opens an input file, and decompresses gzip and zstd. Open recognises the compression by the first bytes of the
-// file. The goroutine that reads the file calls the function in the argument "progress", which may be nil.
+// file. The goroutine that reads the file calls the function "progress", which may be nil.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *File) ChangedAt() *time.Time {
 	return nil
 }
 
-// The method unpack looks at the first bytes of the file, and sets up a reader that returns the decompressed content.
+// The method "unpack" looks at the first bytes of the file, and sets up a reader that returns the decompressed content.
 func (f *File) unpack(raw *bufio.Reader, name string) error {
 	head, err := raw.Peek(4)
 	if err != nil && err != io.EOF {
@@ -152,8 +152,8 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// A spooling writes the temporary copy of an input file. The type spooling marks write errors, such as a full disk, as
-// storage errors, to distinguish these errors from errors of the copied file.
+// A spooling writes the temporary copy of an input file. The type "spooling" marks write errors, such as a full disk,
+// as storage errors, to distinguish these errors from errors of the copied file.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.

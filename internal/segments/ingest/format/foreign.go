@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// The list foreign contains the first bytes of many kinds of files, so that an error can name the kind of an unexpected
-// file. The list also has kinds that package ingest reads; for these kinds, the text explains how to request the
-// format.
+// The list "foreign" contains the first bytes of many kinds of files, so that an error can name the kind of an
+// unexpected file. The list also has kinds that package ingest reads; for these kinds, the text explains how to request
+// the format.
 var foreign = []struct {
 	magic  string
 	binary bool // true: the first bytes are letters, so other bytes must be binary data
@@ -43,7 +43,7 @@ var foreign = []struct {
 	{"PARE", true, "an encrypted Parquet file"},
 }
 
-// The variable markup matches the beginning of HTML and XML documents, for example the error page of a proxy or an
+// The variable "markup" matches the beginning of HTML and XML documents, for example the error page of a proxy or an
 // object store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 

@@ -25,9 +25,9 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 	b.keepImage(image, rest, id)
 }
 
-// The method parse converts an id to its image (64-bit number that stands for the id). If the id is invalid, the method
-// parse rejects the row. For a UUID, the result "rest" is the 64 bits that the image lacks. The method parse ignores
-// blanks around an id, except for ids of the kind text.
+// The method "parse" converts an id to its image (64-bit number that stands for the id). If the id is invalid, the
+// method "parse" rejects the row. For a UUID, the result "rest" is the 64 bits that the image lacks. The method "parse"
+// ignores blanks around an id, except for ids of the kind text.
 func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	blank := len(bytes.TrimSpace(id)) == 0
 	if b.kind != ids.Text {
@@ -120,9 +120,9 @@ func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table boo
 	}
 }
 
-// The method parse converts the value with the index i in a Parquet page to the image of an id (64-bit number that
-// stands for the id). The method parse also returns the 64 bits of a UUID that the image lacks, or the text of a
-// string. If the id is invalid, the method parse rejects the row.
+// The method "parse" converts the value with the index i in a Parquet page to the image of an id (64-bit number that
+// stands for the id). The method "parse" also returns the 64 bits of a UUID that the image lacks, or the text of a
+// string. If the id is invalid, the method "parse" rejects the row.
 func (p *pageIDs) parse(into *Block, row int64, i int) (image, rest uint64, text []byte, ok bool) {
 	switch p.as {
 	case packed:

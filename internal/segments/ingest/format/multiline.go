@@ -3,8 +3,8 @@ package format
 import "fmt"
 
 // A Multiline describes the rows of a file that span several lines, because of a quoted field or an escaped line break.
-// A row that spans a few lines usually contains an address. In a row that spans many lines, a quote is usually missing,
-// so that the row contains other rows.
+// A row that spans a few lines usually contains an address. If a row spans many lines, usually a quote is missing, so
+// that the row contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows

@@ -71,7 +71,7 @@ func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) err
 	return nil
 }
 
-// The struct object reads the wanted members of JSON objects. An object is not safe for concurrent use.
+// The struct "object" reads the wanted members of JSON objects. An object is not safe for concurrent use.
 type object struct {
 	wanted  []string // names of members
 	values  record   // wanted values of the last JSON object; nil: no such member
@@ -89,7 +89,7 @@ type repeatedName string
 
 func (r repeatedName) Error() string { return fmt.Sprintf("field %q is given twice", string(r)) }
 
-// The method read finds the wanted members of one JSON object.
+// The method "read" finds the wanted members of one JSON object.
 func (o *object) read(row []byte) error {
 	if o.readFlat(row) {
 		return nil

@@ -21,18 +21,18 @@ const (
 // or a row with data.
 type Header string
 
-// With headerAuto, the parser treats the first row as a header in two cases. In the first case, the user of
-// segmentbuild requests a column by name. In the second case, no field of the first row is a number, and one field is a
-// usual name of an id column, such as user_id, customerId or order_id. If the user requests the id column by number,
-// the field of this column must be a usual name of an id column.
+// If the setting is headerAuto, the parser treats the first row as a header in two cases. In the first case, the user
+// of segmentbuild requests a column by name. In the second case, the first row has no number, and one of its fields is
+// a usual name of an id column, such as user_id, customerId or order_id. If the user requests the id column by number,
+// the field with the usual name must be in this column.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// DelimitedOptions contains the settings for reading a text, CSV or TSV file. With the zero DelimitedOptions, the file
-// is a text file, and the parser detects whether the first row is a header.
+// DelimitedOptions contains the settings for reading a text, CSV or TSV file. The zero DelimitedOptions are for a text
+// file, and let the parser detect whether the first row is a header.
 type DelimitedOptions struct {
 	Kind   Kind
 	Header Header
@@ -49,9 +49,9 @@ type DelimitedOptions struct {
 	Scheme *ids.Scheme
 }
 
-// The method dialect returns the special characters of the file: the requested characters, or else the usual characters
-// for the kind of file. By default, TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive
-// write TSV with backslashes.
+// The method "dialect" returns the special characters of the file: the requested characters, or else the usual
+// characters for the kind of file. By default, TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE)
+// and Hive write TSV with backslashes.
 func (o *DelimitedOptions) dialect() (dialect, error) {
 	d := dialect{delimiter: ',', quote: '"'}
 	if o.Kind == TSV {

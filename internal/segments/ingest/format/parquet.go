@@ -94,8 +94,8 @@ const (
 	badSegment = -2 // rejected already
 )
 
-// The function damaged converts a panic into an error, because a damaged Parquet file can cause a panic of the Parquet
-// library.
+// The function "damaged" converts a panic into an error, because a damaged Parquet file can cause a panic of the
+// Parquet library.
 func damaged(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("parquet: damaged: %v", fault)
@@ -103,8 +103,8 @@ func damaged(err *error) {
 }
 
 // ReadGroup reads the rows of one Parquet row group into a block. When the block is full, and at the end of the row
-// group, ReadGroup calls the function in the argument "full". The function "full" processes and empties the block.
-// Several goroutines may read row groups concurrently, each with its own block.
+// group, ReadGroup calls the function "full". The function "full" processes and empties the block. Several goroutines
+// may read row groups concurrently, each with its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, err := f.group(i)
@@ -207,7 +207,7 @@ func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) 
 	}
 }
 
-// eachPage calls the function in the argument "do" for each page of one column of a Parquet row group.
+// eachPage calls the function "do" for each page of one column of a Parquet row group.
 func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Page) error) (err error) {
 	pages := g.ColumnChunks()[g.leaves[column].Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

@@ -46,9 +46,9 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	return nil
 }
 
-// The function leaf finds a column of a Parquet file by its name, by its number (from 1), or by the path of names of a
-// nested column. If no column is requested, leaf returns the column with the usual name. Without a column with a usual
-// name, the function in the argument "likely" chooses the column.
+// The function "leaf" finds a column of a Parquet file by its name, by its number (from 1), or by the path of names of
+// a nested column. If no column is requested, "leaf" returns the column with the usual name. Without a column with a
+// usual name, the function "likely" chooses the column.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -72,8 +72,8 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 }
 
 // topLevel returns the index of the requested column in a list of names. If no column is requested, topLevel returns
-// the index of the column with the usual name, or of the column that the function in the argument "likely" chooses. If
-// the requested name is not in the list, topLevel returns -1.
+// the index of the column with the usual name, or of the column that the function "likely" chooses. If the requested
+// name is not in the list, topLevel returns -1.
 func topLevel(names []string, asked, usual string, likely func([]string) (int, error)) (int, error) {
 	if asked == "" {
 		i, err := named(names, usual)
@@ -120,7 +120,7 @@ func named(names []string, name string) (int, error) {
 	return -1, nil
 }
 
-// The function nested finds a nested Parquet column by a path of names.
+// The function "nested" finds a nested Parquet column by a path of names.
 func nested(at *parquet.Column, names []string, path string) (*parquet.Column, error) {
 	for step := range strings.SplitSeq(path, ".") {
 		var inside []string

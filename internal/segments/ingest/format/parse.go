@@ -14,7 +14,7 @@ const (
 		"or there is one too many"
 )
 
-// The method parse parses a block of complete rows of a CSV or TSV file. A fast path parses lines without quotes and
+// The method "parse" parses a block of complete rows of a CSV or TSV file. A fast path parses lines without quotes and
 // escapes, because most lines have none.
 func (l *layout) parse(into *Block, block []byte, line int64) {
 	quotes, escapes := finder{char: l.quote}, finder{char: l.escape}

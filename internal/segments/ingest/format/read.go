@@ -31,7 +31,7 @@ type SendOptions struct {
 	Scheme             *ids.Scheme // kind and hash key of the user ids; nil: dense ids
 }
 
-// The variable usual has the default names of the columns in a file about sends (messages that another system sent).
+// The variable "usual" has the default names of the columns in a file about sends (messages that another system sent).
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
 // The constants columnUser to columnNamespace are the column indexes in a record (the fields of one send), and
@@ -65,9 +65,9 @@ type sendReader struct {
 	id     []byte      // canonical id of the current row
 }
 
-// ReadSends reads a file about sends (messages that another system sent), and calls the function in the argument
-// "yield" for each row. If a row is not a valid send, yield gets a RowError. If yield returns an error, ReadSends stops
-// and returns the error of yield.
+// ReadSends reads a file about sends (messages that another system sent), and calls the function "yield" for each row.
+// If a row is not a valid send, the function "yield" gets a RowError. If the function "yield" returns an error,
+// ReadSends stops and returns this error.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)
@@ -176,8 +176,8 @@ func (r *sendReader) readCSV(delimiter byte) (err error) {
 	return nil
 }
 
-// The method parse parses a block of complete rows of a file about sends. The first row of the file names the columns.
-// Empty lines are not rows.
+// The method "parse" parses a block of complete rows of a file about sends. The first row of the file names the
+// columns. Empty lines are not rows.
 func (r *csvRows) parse(block []byte, line int64) (err error) {
 	for len(block) > 0 {
 		columns, inOrder, size, row := r.row(block, r.places[:], r.fields[:])

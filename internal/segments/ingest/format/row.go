@@ -55,8 +55,8 @@ var (
 
 var errZone = errors.New("the time has no offset from UTC: set its time zone with --timezone")
 
-// The variable earliest is the earliest valid time of a send. A row with an earlier time usually has another number in
-// place of the time: a date such as 20261120, a count of days, or zero.
+// The variable "earliest" is the earliest valid time of a send. A row with an earlier time usually has another number
+// in place of the time: a date such as 20261120, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // timeOf parses the time of a send into milliseconds since 1970. If the argument "zone" is nil, the time must have an
@@ -78,7 +78,7 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 	}
 	for _, layout := range zoned {
 		at, err := time.Parse(layout, text)
-		// The abbreviations of other time zones are ambiguous.
+		// The parser accepts no other abbreviations of time zones, because they are ambiguous.
 		if name, _ := at.Zone(); err == nil && (!strings.HasSuffix(layout, "MST") || name == "UTC") {
 			return at.UnixMilli(), nil
 		}
@@ -103,9 +103,9 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 }
 
 // latestAt returns the latest instant at which clocks of a time zone showed the given time, in milliseconds since 1970.
-// If clocks showed the time twice, latestAt returns the later instant, so that limits count the send for longer. If
-// clocks skipped the time, found is false. latestAt assumes that clocks change at most once within two days, and that
-// no offset exceeds one day.
+// If clocks showed the time twice, latestAt returns the later instant, so that limits count the send for longer. If the
+// clocks skipped the time, for example at the start of summer time, the result "found" is false. latestAt assumes that
+// clocks change at most once within two days, and that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()

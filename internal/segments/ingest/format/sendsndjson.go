@@ -51,7 +51,7 @@ func (r *sendReader) readNDJSON() (err error) {
 }
 
 // The method "missing" returns an error if the namespace of some sends is unknown. If no JSON object of the file has a
-// column that was requested by name, the method missing also returns an error, because the name may be misspelled.
+// column that was requested by name, the method "missing" also returns an error, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
 		return fmt.Errorf("line %d lacks the field %s, which other lines have: the namespace of the send is unknown",
@@ -66,7 +66,7 @@ func (r *objectRows) missing() error {
 	return nil
 }
 
-// The method note records that a JSON object of the file has a member with the given name.
+// The method "note" records that a JSON object of the file has a member with the given name.
 func (r *objectRows) note(name string) {
 	if len(r.seen) < mostNames {
 		r.seen[name] = true
@@ -76,7 +76,7 @@ func (r *objectRows) note(name string) {
 	}
 }
 
-// The method row returns a send's fields from one line with a JSON object.
+// The method "row" returns a send's fields from one line with a JSON object.
 func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	if r.lacksColumn() {
 		_ = eachMember(line, r.note) // the method read reports the error

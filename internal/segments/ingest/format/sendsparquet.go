@@ -78,7 +78,7 @@ func (r *parquetRows) find() error {
 	return err
 }
 
-// The method read reads the sends of one row group of the Parquet file.
+// The method "read" reads the sends of one row group of the Parquet file.
 func (r *parquetRows) read(i int) (err error) {
 	group, err := r.group(i)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // like rows.
 const maxLikeRows = 3
 
-// The method "swallows" reports whether more than maxLikeRows lines of a row look like separate rows. In such a row, a
-// quote is missing or superfluous, so that a field encloses other rows.
+// The method "swallows" reports whether more than maxLikeRows lines of a row look like separate rows. In such a bad
+// row, a quote is missing or superfluous, so that a field encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
 }

@@ -20,8 +20,8 @@ type Syntax struct {
 	// The function Escaped reports whether an escape character at the end of a text would escape a following line
 	// break. If Escaped is nil, no line break is escaped.
 	Escaped func(text []byte) bool
-	// The function Complete reports whether a last line without a line break is complete. If Complete is nil, nothing
-	// is known about such a line.
+	// The function Complete reports whether a last line without a line break is complete. If Complete is nil, a last
+	// line without a line break may be truncated.
 	Complete func(line []byte) bool
 }
 
@@ -116,8 +116,8 @@ func (l longRow) Error() string {
 	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
 }
 
-// The function fill reads from a reader until the argument "block" has HeadBytes bytes. The result "last" of the
-// function fill is true if the reader returned io.EOF; after any other error, the block is incomplete.
+// The function "fill" reads from a reader until the argument "block" has HeadBytes bytes. The result "last" of the
+// function "fill" is true if the reader returned io.EOF; after any other error, the block is incomplete.
 func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < HeadBytes {
 		if len(block) == cap(block) {

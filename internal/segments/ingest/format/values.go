@@ -12,7 +12,7 @@ import (
 )
 
 // A pageIDs contains the ids in one page of a Parquet file, one per row. A value below 0 or above maxID is not a valid
-// id. For an invalid id, the method text returns the original text.
+// id. For an invalid id, the method "text" returns the original text.
 type pageIDs struct {
 	as      idType
 	values  []int64
@@ -20,7 +20,7 @@ type pageIDs struct {
 	present []bool   // nil if no row is null
 }
 
-// The method ids returns the ids in one page of the Parquet column of user ids.
+// The method "ids" returns the ids in one page of the Parquet column of user ids.
 func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	column := g.leaves[0]
 	ids := pageIDs{as: as}
@@ -111,8 +111,8 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	return found, nil
 }
 
-// The function spread returns the values of a Parquet page, one per row. A row with null gets the zero value. The
-// result "n" of the function spread is the number of rows in the page, including null rows.
+// The function "spread" returns the values of a Parquet page, one per row. A row with null gets the zero value. The
+// result "n" of the function "spread" is the number of rows in the page, including null rows.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
@@ -124,7 +124,7 @@ func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows 
 	return rows, n + int(page.NumNulls())
 }
 
-// The method text returns the value with the index i in a Parquet page as a text.
+// The method "text" returns the value with the index i in a Parquet page as a text.
 func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
@@ -162,7 +162,7 @@ func bigEndian(word []byte) int64 {
 	return v
 }
 
-// The function integers converts the stored values of a Parquet column to 64-bit integers.
+// The function "integers" converts the stored values of a Parquet column to 64-bit integers.
 func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []int64 {
 	if column.Type().Kind() == parquet.Int64 {
 		return stored.Int64()
