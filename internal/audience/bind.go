@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments"
 )
 
-// UnknownError reports that an audience expression contains an unknown name: the generation has no segment and no set
-// with this name.
+// UnknownError reports that an audience expression contains an unknown name: the generation (published version) has no
+// segment and no set with this name.
 type UnknownError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
@@ -34,8 +34,8 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// AmbiguousError reports that a name in an audience expression has two meanings in the generation, such as a segment
-// and a set.
+// AmbiguousError reports that a name in an audience expression has two meanings, for example because a segment and a
+// set have this name.
 type AmbiguousError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
@@ -69,7 +69,7 @@ func Position(err error) (column int, nearest string) {
 	return column, nearest
 }
 
-// The function place returns the beginning of an error message: the place of the faulty name in the expression.
+// The function "place" returns the beginning of an error message: the place of the faulty name in the expression.
 func place(column int, within string) string {
 	if within != "" {
 		return fmt.Sprintf("in %s of the configuration: ", within)
@@ -80,7 +80,8 @@ func place(column int, within string) string {
 	return fmt.Sprintf("column %d: ", column)
 }
 
-// The type "names" maps the names in audience expressions to the segments and sets of one generation.
+// The type "names" maps the names in audience expressions to the segments and sets of one generation (published
+// version).
 type names struct {
 	*segments.Snapshot
 	codes map[string]uint8 // code of each segment in the snapshot's CodeMap
@@ -95,10 +96,10 @@ func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
 	return n
 }
 
-// The method "has" reports whether the generation has a segment or a set with the given name.
+// The method "has" reports whether the generation (published version) has a segment or a set with the given name.
 func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
 
-// The method bind checks that each name of the expression has exactly one meaning, and returns the evaluation plan of
+// The method "bind" checks that each name of the expression has exactly one meaning, and returns the evaluation plan of
 // the expression.
 func (n *names) bind(e *Expression) (*plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.used)) {
@@ -125,7 +126,7 @@ func (n *names) plan(of *node) (*plan, error) {
 	return &plan{operator: of.operator, left: left, right: right, words: max(left.words, right.words+1)}, nil
 }
 
-// The method leaf returns the evaluation plan for a single name in an expression.
+// The method "leaf" returns the evaluation plan for a single name in an expression.
 func (n *names) leaf(of *node) (*plan, error) {
 	leaf := &plan{words: 1}
 	switch {
@@ -146,8 +147,8 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// The method everybody returns a function that finds, in one block of 65,536 neighbouring users, the users who are in a
-// set and in no segment. If the argument "segmented" is true, the returned function also loads the users who are in a
+// The method "everybody" returns a function that finds, in one block of 65,536 neighbouring users, the users who are in
+// a set and in no segment. If the argument "segmented" is true, the returned function also loads the users who are in a
 // segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
@@ -186,8 +187,8 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// The method "apart" splits a name such as "a-b" at "-" characters into names that an expression may use. If the name
-// cannot be split in this way, the method "apart" returns nil.
+// The method "apart" splits a name such as "a-b" at "-" characters into names that an expression may use. If a part
+// would be an unknown name, the method "apart" returns nil.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // key: the position at which the split-off names begin
 	for from := len(name) - 1; from >= 0; from-- {

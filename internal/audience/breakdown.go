@@ -55,7 +55,8 @@ func (a *Audience) Breakdown(ctx context.Context, q Query) (*Breakdown, error) {
 	return b, nil
 }
 
-// The function note stores the number of users in a segment or set in the map "counts", unless the number is 0.
+// The function "note" stores the number of users in a segment or set in the map "counts". It does not store the number
+// 0.
 func note(counts map[string]uint64, name string, n uint64) {
 	if n > 0 {
 		counts[name] = n

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// countKey identifies an audience in the cache of counts, by the name of the generation and the expression.
+// countKey identifies an audience in the cache of counts, by the expression and the name of the generation (published
+// version).
 type countKey struct{ generation, expression string }
 
 // countCache caches the number of users in each block (65,536 neighbouring numbers) for recently used audiences, up to
@@ -42,9 +43,9 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// The method get returns the user counts of an audience from the cache. If the cache lacks the counts, the method calls
-// the function "count". If counting fails, for example because a caller was cancelled, one of the waiting callers
-// counts again.
+// The method "get" returns the user counts of an audience from the cache. If the cache lacks the counts, the method
+// "get" calls the function "count". If counting fails, for example because a caller was cancelled, one of the waiting
+// callers counts again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
 	for {
 		counts, other := c.begin(key)
@@ -65,8 +66,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// The method begin returns the cached counts of an audience, or the running computation of another goroutine. If both
-// results are nil, the caller must call the method run, which computes the counts.
+// The method "begin" returns the cached counts of an audience, or the running computation of another goroutine. If both
+// results of "begin" are nil, the caller must call the method "run", which computes the counts.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +96,7 @@ func (c *countCache) run(key countKey, count func() ([]uint32, error)) ([]uint32
 	return counts, err
 }
 
-// The method keep adds a new entry to the cache, and evicts the least recently used entries until the cache is within
+// The method "keep" adds a new entry to the cache, and evicts the least recently used entries until the cache is within
 // its size limit. The cache does not keep an entry that is larger than the size limit.
 func (c *countCache) keep(entry *counted) {
 	c.entries[entry.key] = c.recent.PushFront(entry)

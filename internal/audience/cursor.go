@@ -17,16 +17,17 @@ type Cursor struct {
 	query      uint64 // one hash over the expression, sample and part of the query
 }
 
-// ErrOtherQuery reports that a page's cursor belongs to a query with another expression, sample, part or generation.
+// ErrOtherQuery reports that a page's cursor belongs to a query with another expression, sample, part or generation
+// (published version).
 var ErrOtherQuery = errors.New(
 	"the cursor belongs to another query: every call must repeat the query's expression, sample, part and generation")
 
-// errNoCursor reports that a text is not a valid cursor. errNoCursor gives no details, because the content of a
-// cursor has no meaning for callers.
+// errNoCursor reports that a text is not a valid cursor. The variable errNoCursor gives no details, because the content
+// of a cursor has no meaning for callers.
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
-// A Cursor consists of a format version, the hash of the query, the number of the last user, the name of the
-// generation, and a checksum of all other bytes. The text of a cursor is base64 for URLs.
+// A Cursor consists of a format version, the hash of the query, the last user's number, the name of the generation
+// (published version), and a checksum. The text of a cursor is base64 for URLs.
 const (
 	cursorVersion = 1
 	cursorHead    = 1 + 8 + 4
@@ -64,8 +65,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash returns one hash over the expression, sample and part of a query, for the check of a cursor. The hash does
-// not cover the start and the length of the page.
+// queryHash returns one hash over the generation (published version), expression, sample and part of a query, for the
+// check of a cursor. This hash does not depend on the start and the length of the page.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {

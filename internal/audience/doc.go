@@ -5,12 +5,13 @@
 //
 // An expression consists of names, operators and parentheses. A name in an expression is a segment, a set, or a named
 // expression of the configuration. The names "all" and "default" are built into the language of audience expressions.
-// An audience is the set of users that an expression selects in one generation. In bitmaps, a number identifies each
-// user. If ids are dense (32-bit numbers), the number of a user is the id. Otherwise, the number of a user is the index
-// of the user's id in the dictionary of the generation. A block is a range of 65,536 neighbouring numbers. A sample is
-// a percentage of all users, chosen by a hash of their ids, and therefore the same in every generation. A part is one
-// of several disjoint, equally large subsets of an audience. A page is a limited number of users of an audience, in
-// ascending order. A cursor is the text with which a caller requests the next page.
+// An audience is the set of users that an expression selects in one generation (published version). In bitmaps, a
+// number identifies each user. If ids are dense (32-bit numbers), the number of a user is the id. If ids are not dense,
+// the number of a user is the index of the user's id in the dictionary of the generation. A block is a range of 65,536
+// neighbouring numbers. A sample is a percentage of all users. A hash of the ids chooses the users, so the sample is
+// the same in every generation (published version). A part is one of several disjoint, equally large subsets of an
+// audience. A page is a limited number of users of an audience, in ascending order. A cursor is the text with which a
+// caller requests the next page.
 //
 // # The language
 //

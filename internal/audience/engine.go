@@ -28,8 +28,8 @@ func NewEngine(cacheBytes int) *Engine {
 	return &Engine{counts: newCountCache(cacheBytes)}
 }
 
-// Audience represents the users that an expression selects in one generation of segments. An Audience keeps the
-// snapshot of its generation in memory.
+// Audience represents the users that an expression selects in one generation (published version) of segments. An
+// Audience keeps the snapshot of its generation in memory.
 type Audience struct {
 	engine     *Engine
 	snapshot   *segments.Snapshot

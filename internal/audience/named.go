@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MaxExpanded is the maximum number of names in an expression, with definitions in place of named expressions.
+// MaxExpanded is the maximum number of names in an expression, after definitions have replaced the named expressions.
 const MaxExpanded = 1024
 
 // Named holds the named audience expressions of the configuration, such as the name "engaged" for "active | opened". A
@@ -88,8 +88,8 @@ func (n *Named) of() map[string]*Expression {
 	return n.expanded
 }
 
-// The method With returns a copy of the expression, with definitions in place of named expressions. If the copy has too
-// many names or too many nested levels, the method With returns an error.
+// The method With returns a copy of the expression, in which definitions replace the named expressions. If the copy has
+// too many names or too many nested levels, the method With returns an error.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -111,9 +111,9 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	return out, nil
 }
 
-// The method measure counts the names and the nested levels of the node, with definitions in place of named
-// expressions. The method measure adds to the map "used" every named expression that the node uses. The count of names
-// stops above MaxExpanded.
+// The method "measure" counts the names and the nested levels of the node, as if definitions had replaced the named
+// expressions. The method "measure" adds to the map "used" every named expression that the node uses. The count of
+// names stops above MaxExpanded.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]
@@ -133,8 +133,8 @@ func (n *node) measure(expanded map[string]*Expression, used map[string]int) (na
 	return min(leftNames+rightNames, MaxExpanded+1), max(leftNesting, rightNesting, n.nesting)
 }
 
-// The method replace returns a copy of the node, with definitions in place of named expressions. Nodes are immutable,
-// so the copy can share nodes with other expressions.
+// The method "replace" returns a copy of the node, in which definitions replace the named expressions. Nodes are
+// immutable, so the copy can share nodes with other expressions.
 func (n *node) replace(expanded map[string]*Expression) *node {
 	if n.operator == 0 {
 		if e := expanded[n.name]; e != nil {
@@ -149,8 +149,9 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// The method "in" returns a copy of the node for the definition of the given named expression. For error messages, each
-// name in the copy refers to this named expression, unless the name already refers to another named expression.
+// The method "in" returns a copy of the node for the definition of the given named expression. Each name in the copy
+// stores the named expression from which the name comes, for error messages. The method "in" leaves names unchanged
+// that already store a named expression.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -161,8 +162,8 @@ func (n *node) in(name string) *node {
 	return &out
 }
 
-// The type expander replaces the named expressions inside the named expressions of a configuration by their
-// definitions.
+// The type "expander" replaces named expressions by their definitions, where a named expression of the configuration
+// uses another one.
 type expander struct {
 	parsed map[string]*Expression
 	done   map[string]*Expression
@@ -176,8 +177,8 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// The method expand replaces the named expressions inside one named expression by their definitions. A definition may
-// also refer to named expressions, so the method expand first expands the definitions.
+// The method "expand" replaces the named expressions inside one named expression by their definitions. A definition may
+// also refer to named expressions, so the method "expand" first expands the definitions.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return

@@ -15,9 +15,9 @@ func Nearest(name string, names []string) (found string) {
 	return found
 }
 
-// The function distance returns the Levenshtein distance between the texts a and b in bytes
-// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the distance is at least the argument "limit", the function
-// distance returns the limit instead of the distance.
+// The function "distance" returns the Levenshtein distance between the texts a and b in bytes
+// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the distance is the argument "limit" or more, the function
+// "distance" returns the limit.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit

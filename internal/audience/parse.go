@@ -13,7 +13,7 @@ const (
 	MaxName    = 128     // characters in a name
 )
 
-// All and Default are names that an audience expression can use in every generation.
+// All and Default are names that an audience expression can use in every generation (published version).
 const (
 	All     = "all"     // every user in any segment or set
 	Default = "default" // every user who is in a set and in no segment
@@ -23,14 +23,14 @@ const (
 type Expression struct {
 	text string
 	root *node
-	// The field used holds the named expressions of the configuration to which this expression refers, with the column
-	// of the reference. Column 0 marks an indirect reference.
+	// The field "used" holds the named expressions of the configuration to which this expression refers, with the
+	// column of each reference. Column 0 marks an indirect reference.
 	used map[string]int
-	// The field named holds all named expressions of the configuration. UnknownError suggests names from this map.
+	// The field "named" holds all named expressions of the configuration. UnknownError suggests names from this map.
 	named map[string]*Expression
 }
 
-// The type node is a node in the syntax tree of an expression: a name, or an operator with two operands.
+// The type "node" is a node in the syntax tree of an expression: a name, or an operator with two operands.
 type node struct {
 	operator    byte // '&', '|' or '-'; 0: the node is a name
 	left, right *node
@@ -109,7 +109,7 @@ func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	b.WriteByte(')')
 }
 
-// The type parser parses the tokens of an audience expression, and looks at most one token ahead.
+// The type "parser" parses the tokens of an audience expression, and looks at most one token ahead.
 type parser struct {
 	scanner
 	token  token
@@ -136,7 +136,7 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// The method expression parses an audience expression: terms and the operators between them. The argument "depth" is
+// The method "expression" parses an audience expression: terms and the operators between them. The argument "depth" is
 // the number of open parentheses.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {
@@ -144,7 +144,7 @@ func (p *parser) expression(depth int) (*node, error) {
 	})
 }
 
-// The method chain parses operands with any of the given operators between them. The operators apply from left to
+// The method "chain" parses operands with any of the given operators between them. The operators apply from left to
 // right.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()
@@ -166,7 +166,7 @@ func join(operator byte, left, right *node) *node {
 		nesting: max(left.nesting, right.nesting)}
 }
 
-// The method factor parses a name, or an expression in parentheses.
+// The method "factor" parses a name, or an expression in parentheses.
 func (p *parser) factor(depth int) (*node, error) {
 	switch p.token.kind {
 	case nameToken:

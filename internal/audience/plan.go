@@ -18,10 +18,10 @@ type plan struct {
 	words       int                                          // number of buffers of one block that the evaluation needs
 }
 
-// The method eval finds the users of one block (65,536 neighbouring numbers) that the expression selects. If the result
-// is Some, the first buffer of the argument w holds the selected users. Otherwise, the expression selects none or all
-// users of the block, and the buffer is undefined. The argument w must have the number of buffers in the field "words"
-// of the plan.
+// The method "eval" finds the users of one block (65,536 neighbouring numbers) that the expression selects. If the
+// expression selects some users of the block but not all, the result is Some, and the first buffer of the argument w
+// holds the selected users. If the expression selects none or all users of the block, the content of the first buffer
+// is undefined. The argument w must have the number of buffers in the field "words" of the plan.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -95,9 +95,9 @@ type desk struct {
 	marks []uint8
 }
 
-// The method keep removes all users who are not in the sample from the first buffer of the desk (the buffers of one
-// goroutine). A sample selects users by their ids, and therefore selects the same users in every generation. If ids are
-// not dense, the method keep first converts the numbers of users to ids.
+// The method "keep" removes all users who are not in the sample from the first buffer of the desk (the buffers of one
+// goroutine). A sample selects users by their ids, and therefore selects the same users in every generation (published
+// version). If ids are not dense, the method "keep" first converts the numbers of users to ids.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
@@ -113,7 +113,7 @@ func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 // A workshop is a pool of unused desks (buffers with which one goroutine evaluates an audience).
 type workshop struct{ desks sync.Pool }
 
-// The method take returns a desk (the buffers of one goroutine) with enough buffers for the given plan.
+// The method "take" returns a desk (the buffers of one goroutine) with enough buffers for the given plan.
 func (s *workshop) take(p *plan) *desk {
 	d, _ := s.desks.Get().(*desk)
 	if d == nil {

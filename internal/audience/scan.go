@@ -28,8 +28,8 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
-// endToken and nameToken are kinds of tokens in an audience expression. The kind of every other token is its character:
-// an operator or a parenthesis.
+// endToken and nameToken are kinds of tokens in an audience expression. If a token is an operator or a parenthesis, its
+// kind is this character.
 const (
 	endToken  = 0
 	nameToken = 'n'
@@ -55,13 +55,12 @@ func (t *token) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// The type scanner splits the text of an expression into tokens.
+// The type "scanner" splits the text of an expression into tokens.
 type scanner struct {
 	rest   string
 	column int // column of the first character of rest
 }
 
-// The method "next" returns the next token of the audience expression.
 func (s *scanner) next() (token, error) {
 	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
 		s.take(1)
@@ -81,7 +80,7 @@ func (s *scanner) next() (token, error) {
 	}
 }
 
-// The method name parses the name at the beginning of the expression's remaining text.
+// The method "name" parses the name at the beginning of the expression's remaining text.
 func (s *scanner) name() (token, error) {
 	n := 1
 	for n < len(s.rest) && isOfName(s.rest[n]) {
@@ -94,7 +93,7 @@ func (s *scanner) name() (token, error) {
 	return s.take(n).as(nameToken), nil
 }
 
-// The method take removes n bytes from the beginning of the expression's remaining text, and returns these bytes as a
+// The method "take" removes n bytes from the beginning of the expression's remaining text, and returns these bytes as a
 // token. All n bytes must be ASCII.
 func (s *scanner) take(n int) *token {
 	t := &token{text: s.rest[:n], column: s.column}

@@ -56,7 +56,7 @@ type slice struct {
 	sample      *share.Share
 }
 
-// The method blocks returns the range of blocks (of 65,536 numbers) of the slice: the first block's key, and the key
+// The method "blocks" returns the range of blocks (of 65,536 numbers) of the slice: the first block's key, and the key
 // after the last block.
 func (s *slice) blocks(a *Audience) (from, to int) {
 	if s.empty {
@@ -65,7 +65,7 @@ func (s *slice) blocks(a *Audience) (from, to int) {
 	return int(s.first >> 16), min(a.blocks, int(s.last>>16)+1)
 }
 
-// The method slice returns the users of the audience whom a query selects, as a slice of the audience.
+// The method "slice" returns the users of the audience whom a query selects, as a slice of the audience.
 func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	s := &slice{last: math.MaxUint32, sample: q.Sample}
 	if err := q.Part.Check(); err != nil {
@@ -87,8 +87,8 @@ func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	return s, nil
 }
 
-// The method part reduces a slice to the users in the given part of the audience. The package comment in doc.go defines
-// the parts of an audience.
+// The method "part" reduces a slice to the users in the given part of the audience. The package comment in doc.go
+// defines the parts of an audience.
 func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
 	counts, err := a.inBlocks(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// The method rank returns the n-th lowest number (counted from 0) of a user in the audience. The audience must have
+// The method "rank" returns the n-th lowest number (counted from 0) of a user in the audience. The audience must have
 // more than n users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
@@ -232,7 +232,7 @@ func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	return p, nil
 }
 
-// The method collect returns the first n users of a slice of the audience.
+// The method "collect" returns the first n users of a slice of the audience.
 func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, error) {
 	d := a.engine.workshop.take(a.plan)
 	defer a.engine.workshop.giveBack(d)

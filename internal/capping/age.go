@@ -36,8 +36,8 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 }
 
 // The function "behind" reports whether the generation (published version) of segments lacks live changes (changes by
-// API calls) of the set that the store has already removed. The store removes a change by an API call as soon as a
-// newer generation of segments contains the change.
+// API calls) of the set. The store has already removed these changes. The store removes a change by an API call as soon
+// as a newer generation of segments contains the change.
 func behind(segments Segments, set string) bool {
 	live, ok := segments.(Live)
 	return ok && live.Behind(set) > 0

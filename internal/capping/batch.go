@@ -48,8 +48,8 @@ type Batch struct {
 	Since Instant
 }
 
-// Horizon returns the latest instant whose log entries are too old for the batch. The store ignores log entries with
-// the time of the horizon or an earlier time.
+// Horizon returns the latest instant whose log entries are too old for the batch. The store ignores log entries at this
+// instant (the horizon) and earlier entries.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
 }
@@ -123,10 +123,11 @@ func (b *Batch) checkRules() error {
 	return nil
 }
 
-// allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
-// time and takes a tenth of a nanosecond for each number. To compare a byte with n, allBelow adds the distance from n
-// to the next multiple of 128 to the byte's lower seven bits. The highest bit of this sum is set exactly if the lower
-// seven bits are at least n modulo 128. If n is a multiple of 128, the highest bit of this sum is never set.
+// allBelow reports whether every group number is below n, where n is 1 to 256. The function allBelow compares eight
+// numbers at a time and takes a tenth of a nanosecond for each number. To compare a byte with n, allBelow computes a
+// sum: the byte's lower seven bits plus the distance from n to the next multiple of 128. The highest bit of the sum is
+// set exactly if the byte's lower seven bits are at least n modulo 128. If n is a multiple of 128, the highest bit of
+// the sum is never set.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -162,8 +163,8 @@ const (
 	ReleaseAbsent                      // the send was not in the log
 )
 
-// CheckRelease returns an error when the arguments of Store.Release are invalid: a zero token, or a number
-// of results that differs from the number of users. CheckRelease returns nil for valid arguments.
+// CheckRelease returns an error when the arguments of Store.Release are invalid: a zero token (short hash of a
+// message), or a number of results that differs from the number of users. CheckRelease returns nil for valid arguments.
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
@@ -179,7 +180,8 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // users. Distinct returns the distinct users, and the number of removed duplicates. The result of Distinct uses the
 // memory of the argument. The function Distinct runs in linear time, with an open-addressing hash set that has at least
 // twice as many slots as users. The hash function of Distinct mixes all bits of an id with a seed that is new in every
-// call. Therefore, neither consecutive ids nor deliberately chosen ids collide.
+// call. Consecutive ids therefore do not collide more often than random ids, and an attacker cannot choose ids that
+// collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
 // DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that moves to a
@@ -247,7 +249,7 @@ func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	return &hashSet[Slot]{make([]Slot, size)}
 }
 
-// The method free returns the memory of the hash set to a pool, so that a later call can reuse the memory.
+// The method "free" returns the memory of the hash set to a pool, so that a later call can reuse the memory.
 func (t *hashSet[Slot]) free() {
 	if cap(t.slots) <= mostPooled {
 		slotPool[Slot]().Put(t)
@@ -261,7 +263,7 @@ func slotPool[Slot uint32 | UserID]() *sync.Pool {
 	return &wideSlots
 }
 
-// The function mix returns a hash of v. The upper bits of the hash depend on every bit of v.
+// The function "mix" returns a hash of v. The upper bits of the hash depend on every bit of v.
 func mix(v uint64) uint64 {
 	v = (v ^ v>>32) * 0x9fb21c651e98df25
 	return (v ^ v>>29) * 0x9e3779b97f4a7c15

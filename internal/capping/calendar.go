@@ -53,7 +53,7 @@ func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	return calendars
 }
 
-// The method unit returns the definition of the calendar unit. The method unit panics for a calendar that is not in
+// The method "unit" returns the definition of the calendar unit. The method "unit" panics for a calendar that is not in
 // calendarUnits.
 func (c Calendar) unit() *calendarUnit {
 	for i := range calendarUnits {
@@ -64,7 +64,7 @@ func (c Calendar) unit() *calendarUnit {
 	panic("capping: unknown calendar " + string(c))
 }
 
-// The method period returns the first instant of the calendar period that contains now, and the first instant of the
+// The method "period" returns the first instant of the calendar period that contains now, and the first instant of the
 // next period.
 func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
 	local := now.Time().In(location)
@@ -73,11 +73,11 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// The method start returns the first instant of a day in the time zone. The day of the date may be outside the month,
+// The method "start" returns the first instant of a day in the time zone. The day of the date may be outside the month,
 // because time.Date normalises days outside the month. For a day on which clocks skip midnight, time.Date may return a
-// time of the day before. If clocks skip midnight, the method start returns the instant of the clock change. If clocks
-// go back to midnight, a day has two midnights. time.Date may return the second midnight, but the method start returns
-// the first midnight.
+// time of the day before. If clocks skip midnight, the method "start" returns the instant of the clock change. If
+// clocks go back to midnight, a day has two midnights. time.Date may return the second midnight, but the method "start"
+// returns the first midnight.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

@@ -7,15 +7,15 @@ import (
 )
 
 // A Caller describes the API call for which a store works. A caller who gets no answer repeats the call. If the first
-// attempt arrives late, it must not undo changes that followed the answer to the repeated call.
+// attempt of a repeated call arrives late, it must not undo changes from the time after the answer.
 //
 // The zero Caller stands for work without an API call.
 type Caller struct {
 	// Gone is closed when the caller no longer waits for the answer. The store then finishes what it has started, and
 	// begins nothing more. A nil channel stands for a caller who never leaves.
 	Gone <-chan struct{}
-	// Asked is the time at which the call arrived. A release removes no send that is surely later, and a change of a
-	// set overrides no change that is surely later. The value 0 means an unknown time.
+	// Asked is the time at which the call arrived. A release removes no send that was certainly recorded later. A
+	// change of a set overrides no change that was certainly made later. The value 0 means an unknown time.
 	Asked Instant
 }
 
@@ -26,9 +26,9 @@ type Period struct{ After, UpTo Instant }
 // The method Has reports whether the period holds the time.
 func (p Period) Has(at Instant) bool { return at > p.After && at <= p.UpTo }
 
-// The method Later returns a period: each record with a time in this period surely followed the call. The argument
-// "now" is the present time of the store's clock. If a record has a time after the period, the record was made before a
-// clock was set back. The period is empty if the time of the call is unknown.
+// The method Later returns a period: each record with a time in this period was certainly made after the call. The
+// argument "now" is the present time of the store's clock. If a record has a time after the period, the record was made
+// before a clock was set back. The period is empty if the time of the call is unknown.
 func (c Caller) Later(now Instant, tolerance time.Duration) Period {
 	if c.Asked == 0 {
 		return Period{}

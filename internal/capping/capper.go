@@ -43,7 +43,7 @@ func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 func (c *Capper) Segments() Segments { return c.segments() }
 
 // Basis holds the generation (published version) of segments and the policy that were in force at one instant. To
-// decide all sends of one response alike, a caller uses one Basis for all of them.
+// decide all sends of one response by the same policy and segments, a caller uses one Basis for all of them.
 type Basis struct {
 	segments Segments
 	policy   *inForce
@@ -134,8 +134,9 @@ type QuietStanding struct {
 }
 
 // The method Explain reads one user's log and applies every limit of the user's segment, including limits of single
-// channels. The method Explain also checks which suppressions, holdout and quiet hours withhold sends to the user. The
-// method Explain writes nothing to the store.
+// channels. The method Explain also checks which suppressions and quiet hours withhold sends to the user. Explain also
+// checks whether the user is in the holdout (share of users who get no messages). The method Explain writes nothing to
+// the store.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
@@ -171,7 +172,7 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	return e, err
 }
 
-// The method withhold adds reasons to an Explanation: the suppressions, the holdout and the quiet hours that withhold
+// The method "withhold" adds reasons to an Explanation: the suppressions, the holdout and the quiet hours that withhold
 // sends to the user on any channel.
 func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	policy := e.Policy

@@ -67,8 +67,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// The method decide decides a send with the generation (published version) of segments and the policy of the basis. The
-// arguments "known" and "since" become Batch.Known and Batch.Since.
+// The method "decide" decides a send with the generation (published version) of segments and the policy of the basis.
+// The arguments "known" and "since" become Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -162,8 +162,8 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// The function renew reads the latest changes that API calls made to the sets of the generation (published version).
-// The function renew takes at most half of the call's remaining time, so that the store can still decide the users
+// The function "renew" reads the latest changes that API calls made to the sets of the generation (published version).
+// The function "renew" takes at most half of the call's remaining time, so that the store can still decide the users
 // whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
@@ -184,7 +184,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// The method group puts the users of a call into groups, so that all users of a group have the same rules.
+// The method "group" puts the users of a call into groups, so that all users of a group have the same rules.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -239,8 +239,8 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone returns the group number of each segment for one time zone. The index in the slice from ofZone is the segment
-// code. Time zones with equal periods get the same slice from ofZone.
+// ofZone returns the group number of each segment for one time zone. The slice that ofZone returns has one element for
+// each segment code. Time zones with equal periods get the same slice from ofZone.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -253,8 +253,8 @@ func (g *grouping) ofZone(zone uint16) []uint32 {
 	return g.zones[zone]
 }
 
-// The method add creates a group for user i and for all users with the same rules, and returns the group's number plus
-// 1.
+// The method "add" creates a group for user i and for all users with the same rules, and returns the group's number
+// plus 1.
 func (g *grouping) add(i int) uint32 {
 	d, code := g.d, g.d.Codes[i]
 	if g.plain[code] != 0 {
@@ -268,8 +268,8 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// The method judge lets the store decide about the users whose sends suppression, the holdout and quiet hours do not
-// already deny.
+// The method "judge" lets the store decide about the remaining users: those whose sends suppression, the holdout and
+// quiet hours do not withhold.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -301,7 +301,7 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 const maxParts = 16
 
 // The method "parts" splits the users of a call into batches for the store. All users of a group are in one batch. A
-// call has more than one batch only with very many time zones and segments.
+// call has more than one batch only if its users have very many different time zones and segments.
 func (d *Decisions) parts() [][]int32 {
 	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
 	for _, i := range d.kept {
@@ -335,8 +335,8 @@ func rulesOf(rulesets []ruleset) [][]Rule {
 	return rules
 }
 
-// The method ruleset returns the limits of a segment that apply to the channel, and the Rule (prepared form) of each
-// limit for one call.
+// The method "ruleset" returns the limits that apply to users of one segment on the channel. It also returns the Rule
+// (prepared form) of each limit for one call.
 func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration,
 	zone *time.Location) (set ruleset) {
 	limits := p.Limits(segment)
@@ -382,7 +382,7 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits of user i. Bit k in this user's Verdict.Shadow belongs to the limit with the index k
+// ShadowLimits returns the limits of user i. Bit k of the user's Verdict.Shadow belongs to the limit with the index k
 // in the returned slice. ShadowLimits returns nil if no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {

@@ -52,8 +52,8 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli() - EpochUnixMi
 // Time returns the instant as a time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMilli(int64(i) + EpochUnixMillis).UTC() }
 
-// EntrySize is the size of one log entry in bytes: the Instant (5 bytes, big endian), the channel (1) and the token of
-// the message (6).
+// EntrySize is the size of one log entry in bytes: the Instant (5 bytes, big endian), the channel (1 byte) and the
+// token (6 bytes of the message's hash).
 const EntrySize = 12
 
 // LogBound is the largest number of entries of one channel in a log, and the largest Max of a limit.
@@ -113,8 +113,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// The method find returns the index of the newest log entry with the token and the channel. If no log entry later than
-// horizon has the token and the channel, find returns -1.
+// The method "find" returns the index of the newest log entry with the token (short hash of a message) and the channel.
+// If no entry later than the time "horizon" has the token and the channel, "find" returns -1.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -128,8 +128,8 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 }
 
 // The method Record adds the entry e to the log, appends the resulting log to dst, and returns the extended dst. The
-// method Record omits log entries at or before horizon. The method Record gives the entry e at least the time of the
-// newest log entry, and keeps at most LogBound entries of e's channel.
+// method Record omits log entries that are not later than the time "horizon". The method Record gives the entry e at
+// least the time of the newest log entry, and keeps at most LogBound entries of e's channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {
@@ -143,8 +143,8 @@ func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	return e.append(append(dst, l...))
 }
 
-// The method overflow finds the entry to drop: the oldest entry of a channel that already has LogBound entries. For a
-// channel with fewer entries, overflow returns -1.
+// The method "overflow" finds the entry to drop: the oldest entry of a channel that already has LogBound entries. For a
+// channel with fewer entries, "overflow" returns -1.
 func (l Log) overflow(channel Channel) int {
 	if l.Len() < LogBound {
 		return -1
@@ -165,7 +165,8 @@ func (l Log) overflow(channel Channel) int {
 	return oldest
 }
 
-// The method Live returns the log entries later than horizon. The log from Live shares the bytes of l.
+// The method Live returns the log entries that are later than the time "horizon". The log from Live shares the bytes of
+// l.
 func (l Log) Live(horizon Instant) Log {
 	i := 0
 	for i < l.Len() && l.At(i) <= horizon {
@@ -174,9 +175,10 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// The method Release appends to dst the log without the entries that have the token and the channel, and reports
-// whether it omitted any entries. The method Release keeps entries with a time in the period "later", because their
-// sends surely followed the call. Channel 0 stands for every channel, and also for entries without a channel.
+// The method Release appends the log to dst, but omits the entries with the token (short hash of a message) on the
+// channel. It reports whether it omitted any entries. The method Release keeps entries with a time in the period
+// "later", because these sends were certainly recorded after the call. Channel 0 stands for every channel, and also for
+// entries without a channel.
 func (l Log) Release(dst []byte, channel Channel, token Token, later Period) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]

@@ -63,9 +63,10 @@ func (r Reason) Name() string {
 	return [...]string{ByLimit: "", BySuppression: "suppressed", ByHoldout: "holdout", ByQuiet: "quiet"}[r]
 }
 
-// The function Judge decides at the instant now whether a user with the given log may receive the message with the
-// token on the channel. The function Judge ignores log entries at or before horizon. The function Judge changes nothing
-// and does not allocate memory. If the verdict is Allowed, the store records the send.
+// The function Judge decides whether a user with the given log may receive a message on the channel at the instant now.
+// The token is the short hash of this message. The function Judge ignores log entries that are not later than the time
+// "horizon". The function Judge changes nothing and does not allocate memory. If the verdict is Allowed, the store
+// records the send.
 func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Instant) Verdict {
 	if token != (Token{}) && log.find(channel, token, horizon) >= 0 {
 		return Verdict{Outcome: Replayed}

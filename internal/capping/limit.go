@@ -12,8 +12,8 @@ const MaxName = 64
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// NameRule is the error text of the rule that IsName checks. NameRule is a format string, and its verb takes the
-// invalid name.
+// NameRule is the error text of the rule that IsName checks. NameRule is a format string with one verb, which the
+// caller replaces by the invalid name.
 const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, got %q"
 
 // IsName reports whether text is a valid name of a limit, a channel, a client or a namespace.
@@ -38,7 +38,7 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// The method contains reports whether the set contains every channel of the set "other".
+// The method "contains" reports whether the set contains every channel of the set "other".
 func (s ChannelSet) contains(other ChannelSet) bool {
 	if s.All() || other.All() {
 		return s.All()
@@ -51,7 +51,7 @@ func (s ChannelSet) contains(other ChannelSet) bool {
 	return true
 }
 
-// The method add adds the channels of the set "other" to the set s. For the method add, a set s with the zero value
+// The method "add" adds the channels of the set "other" to the set s. For the method "add", a set s with the zero value
 // contains no channel. If the set "other" has the zero value, it contains all channels, as everywhere else.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
@@ -95,8 +95,8 @@ type Limit struct {
 // AppliesTo reports whether the limit counts and denies sends on the channel.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 
-// The method Covers reports whether the limit counts a send whenever the limit "other" counts the send. For two limits
-// with calendar periods, Covers is false unless their time zones are the same.
+// The method Covers reports whether the limit counts a send whenever the limit "other" counts the send. If two limits
+// with calendar periods have different time zones, Covers is false.
 func (l *Limit) Covers(other *Limit) bool {
 	if !l.Channels.contains(other.Channels) {
 		return false

@@ -79,11 +79,12 @@ func (m *Merge) Check(merged []Merged) error {
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
 // The method Union appends the entries of the logs "l" and "other" to dst in time order, and returns the number of
-// entries that came only from "other". The method Union leaves out entries at or before horizon, and keeps at most the
-// newest LogBound entries of each channel. If both logs have an entry with the same channel and token, both entries are
-// the same send. The method Union keeps the entry of the log "l". Two entries without a token (short hash of a message)
-// are the same send when their times are equal. If an entry of the log "l" and an entry of the log "other" have the
-// same time, Union treats the entry of "l" as newer. A repeated merge of the same log adds nothing.
+// entries that came only from "other". The method Union leaves out entries that are not later than the time "horizon",
+// and keeps at most the newest LogBound entries of each channel. If both logs have an entry with the same channel and
+// token (short hash of a message), both entries are the same send. The method Union keeps the entry of the log "l". Two
+// entries without a token (short hash of a message) are the same send when their times are equal. If an entry of the
+// log "l" and an entry of the log "other" have the same time, Union treats the entry of "l" as newer. A repeated merge
+// of the same log adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -142,7 +143,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// The method send returns a comparison value: two log entries have equal values if both entries record the same send.
+// The method "send" returns a comparison value: two log entries have equal values if both entries record the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -161,7 +162,7 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// The method excess returns, for each channel, the number of entries above LogBound in the logs "l" and "fresh"
+// The method "excess" returns, for each channel, the number of entries above LogBound in the logs "l" and "fresh"
 // together. If both logs together have at most LogBound entries, the result is nil.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
@@ -186,9 +187,9 @@ type Sent struct {
 }
 
 // MergeOf groups the sends by user in time order. MergeOf sorts the argument "sent" in place. MergeOf leaves out a send
-// that has the same channel and token as an earlier send. Two sends without a token (short hash of a message) count as
-// the same send when their times are equal. MergeOf keeps only the newest LogBound sends of each user and channel,
-// because a log holds no more.
+// that has the same channel and token (short hash of the message) as an earlier send. Two sends without a token (short
+// hash of a message) count as the same send when their times are equal. MergeOf keeps only the newest LogBound sends of
+// each user and channel, because a log holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))

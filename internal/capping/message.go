@@ -47,7 +47,8 @@ func MessageOf(text string) Message {
 }
 
 // Token identifies a message in a log: the first 6 bytes of the SHA-256 hash of the message's text. Two messages in one
-// user's log and channel have the same token with a probability of 1 in 2^48. The zero token means no message.
+// user's log and channel have the same token (short hash) with a probability of 1 in 2^48. The zero token means no
+// message.
 type Token [6]byte
 
 // Token returns the message's token. A message without an ID has the zero token.
@@ -72,12 +73,12 @@ const (
 )
 
 // MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
-// of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory selects
-// every message with an id for which a bulk call (call with at least BulkUsers users) records sends. From calls with
-// fewer users, a MessageMemory selects at most 2 new messages per second on average, and at most 1,000 new messages in
-// a burst. Without this limit on selections, the message ids and counts of all single-user calls would take more memory
-// than the users' logs. A message stays selected while it is among the last few thousand messages that were used. A
-// MessageMemory is safe for concurrent use.
+// of a remembered message, so that a person who reads a log sees message ids instead of tokens. If a bulk call (call
+// with at least BulkUsers users) records sends of a message that has an id, the MessageMemory selects this message.
+// From calls with fewer users, a MessageMemory selects at most 2 new messages per second on average, and at most 1,000
+// new messages in a burst. Without this limit on selections, the message ids and counts of all single-user calls would
+// take more memory than the users' logs. A message stays selected while it is among the last few thousand messages that
+// were used. A MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -136,7 +137,7 @@ func (m *MessageMemory) Due(b *Batch) bool {
 	return true
 }
 
-// The method find returns the data about the message, or nil if the MessageMemory does not contain the message.
+// The method "find" returns the data about the message, or nil if the MessageMemory does not contain the message.
 func (m *MessageMemory) find(message Message) *keptMessage {
 	if kept := m.young[message]; kept != nil {
 		return kept
@@ -148,8 +149,8 @@ func (m *MessageMemory) find(message Message) *keptMessage {
 	return kept
 }
 
-// The method add adds a message to the younger of the two halves of a MessageMemory. If the younger half is full, this
-// half becomes the older half, and the former older half is dropped.
+// The method "add" adds a message to the younger of the two halves of a MessageMemory. If the younger half is full,
+// this half becomes the older half, and the MessageMemory drops the former older half.
 func (m *MessageMemory) add(message Message, kept *keptMessage) {
 	if len(m.young) >= mostKept/2 {
 		m.old, m.young = m.young, make(map[Message]*keptMessage)

@@ -27,8 +27,8 @@ type Policy struct {
 }
 
 // MaxQuiet is the largest number of quiet hours in a policy. MaxQuietOfSets is the largest number of quiet hours that
-// apply only to users of sets. MaxQuietOfSets is small because the work of a call grows with the number of combinations
-// of the sets that quiet hours name.
+// apply only to users of sets. MaxQuietOfSets is small, because every combination of sets with quiet hours adds to the
+// work of a call.
 const (
 	MaxQuiet       = 16
 	MaxQuietOfSets = 8
@@ -154,8 +154,8 @@ func longestOf(limits []Limit) (longest time.Duration) {
 
 // The method Unmatched compares the policy with the segments of a generation. The result "configured" of Unmatched
 // lists segments that have limits in the policy, but are missing in the generation (published version). The result
-// "published" of Unmatched lists segments of the generation without limits of their own, which get the default limits.
-// Both result lists of Unmatched are sorted.
+// "published" of Unmatched lists segments of the generation that have no limits of their own in the policy. Users of
+// these segments get the default limits. Both result lists of Unmatched are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {

@@ -16,8 +16,8 @@ type Rule struct {
 	Shadow   bool       // the rule denies nobody; Verdict.Shadow shows the users whom it would have denied
 }
 
-// The method check returns an error for a rule that the Lua scripts of package redisstore could not represent or would
-// misread.
+// The method "check" returns an error for a rule that the Lua scripts of package redisstore could not represent or
+// would misread.
 func (r *Rule) check() error {
 	switch {
 	case r.Max < 0 || r.Max > LogBound:
@@ -72,7 +72,7 @@ func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	return r.freesAt(log.At(i))
 }
 
-// The method maxth returns the index of the Max-th newest log entry on the channels of the rule, or -1 if the log has
+// The method "maxth" returns the index of the Max-th newest log entry on the channels of the rule, or -1 if the log has
 // fewer such entries.
 func (r *Rule) maxth(log Log) int {
 	if r.Channels.All() {

@@ -25,9 +25,9 @@ type Store interface {
 	// the store.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
 	// Release removes the sends of the message with the token on the channel from the users' logs. The users must be
-	// distinct. Channel 0 stands for every channel, and also for sends without a channel. Sends that are surely later
-	// than the Caller's call stay in the logs. If CheckRelease rejects the arguments, Release returns an error and does
-	// not change the store.
+	// distinct. Channel 0 stands for every channel, and also for sends without a channel. Sends that were certainly
+	// recorded later than the Caller's call stay in the logs. If CheckRelease rejects the arguments, Release returns an
+	// error and does not change the store.
 	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
 	// Erase removes the whole log of the user. Erase returns nil for a user without a log.
 	Erase(ctx context.Context, user UserID) error
@@ -162,8 +162,8 @@ type FormatError struct {
 	Oldest int    // the oldest version that this program reads
 	Newest int    // the newest version, which this program writes
 	Want   string // the marker of the newest version
-	// IDs describes the kind of user ids in the store, and WantIDs the kind in the configuration, such as "dense". IDs
-	// and WantIDs are equal unless the ids are the reason for the error.
+	// IDs describes the kind of user ids in the store, and WantIDs the kind in the configuration, such as "dense". If
+	// the ids are not the reason for the error, IDs and WantIDs are equal.
 	IDs, WantIDs string
 }
 

@@ -28,7 +28,7 @@ type useCount struct {
 	users   int
 }
 
-// A Use holds, for one limit of a segment, the counts of users by their number of counted sends.
+// A Use holds statistics for one limit of a segment: the number of users for each number of counted sends.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
@@ -39,8 +39,8 @@ type Use struct {
 // next step.
 type UseStep struct{ Sends, Users int }
 
-// NewUses returns a Uses that has not counted users yet. The returned Uses counts for the limits of the basis that
-// apply to the channel.
+// NewUses returns a Uses that has not counted users yet. The returned Uses counts users for each limit of the basis
+// that applies to the channel.
 func NewUses(b *Basis, channel Channel) *Uses {
 	p := b.Policy()
 	counting := &Policy{Version: p.Version, Channels: p.Channels, Zone: p.Zone, Default: countingLimits(p.Default),

@@ -17,7 +17,8 @@ const (
 )
 
 // The type "withholding" holds the reasons to withhold a send from users before limits apply: suppressed sets, the
-// holdout and quiet hours. The zero value of the type "withholding" withholds nothing.
+// holdout (share of users who get no messages) and quiet hours. The zero value of the type "withholding" withholds
+// nothing.
 type withholding struct {
 	suppressed []suppressed
 	holdout    *Holdout
@@ -30,7 +31,7 @@ type suppressed struct {
 	mark uint8
 }
 
-// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
+// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now. The function
 // newWithholding returns an error if the generation (published version) of segments lacks one of the sets, or if a set
 // is too old. After an error of newWithholding, no user may receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
@@ -76,7 +77,7 @@ func (w *withholding) bySets() bool {
 		func(s []Set) bool { return s != nil })
 }
 
-// The method apply sets the verdict Denied for every user from whom suppression, the holdout or quiet hours withhold
+// The method "apply" sets the verdict Denied for every user from whom suppression, the holdout or quiet hours withhold
 // the send now.
 func (w *withholding) apply(d *Decisions, now Instant) {
 	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
@@ -96,8 +97,8 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// The method deny sets the verdict Denied for the users whose mark is not 0. The method deny separates users with and
-// without a mark, without a branch that depends on the marks.
+// The method "deny" sets the verdict Denied for the users whose mark is not 0. The method "deny" separates users with
+// and without a mark, without a branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
 	kept, last := 0, len(marks)
@@ -120,8 +121,8 @@ func (w *withholding) deny(d *Decisions, marks []uint8) {
 	}
 }
 
-// The method postpone corrects denials by limits whose slots become free during quiet hours: FreesAt becomes the end of
-// the quiet hours.
+// The method "postpone" corrects denials by limits whose slots become free during quiet hours: FreesAt becomes the end
+// of the quiet hours.
 func (w *withholding) postpone(d *Decisions) {
 	if w.quiet == nil {
 		return
@@ -148,8 +149,8 @@ type nights struct {
 	masked map[uint32]*night
 }
 
-// A night holds the quiet hours of all users who have the same time zone and to whom the same entries of quiet hours
-// apply.
+// A night holds the quiet hours of a group of users: they have the same time zone, and the same entries of quiet hours
+// apply to them.
 type night struct {
 	mark     uint8   // markQuiet when quiet hours are on at the instant of the call; otherwise 0
 	by       uint8   // when quiet hours are on: their index in the policy
@@ -179,7 +180,7 @@ func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
 	return n
 }
 
-// The method begin computes, for each user of the call, the quiet hours that apply.
+// The method "begin" computes, for each user of the call, the quiet hours that apply.
 func (n *nights) begin(d *Decisions, now Instant) {
 	n.now, n.zones, n.places = now, d.zones, d.places
 	everybody := uint16(0)
@@ -205,7 +206,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// The method mark sets the mark markQuiet for each user who has quiet hours now, unless the user already has a mark.
+// The method "mark" sets the mark markQuiet for each user who has quiet hours now and has no mark yet.
 func (n *nights) mark(marks []uint8) {
 	for i := range marks {
 		if marks[i] == 0 {
@@ -214,7 +215,6 @@ func (n *nights) mark(marks []uint8) {
 	}
 }
 
-// The method "of" returns the quiet hours of user i.
 func (n *nights) of(i int) *night {
 	zone := uint16(0)
 	if n.zones != nil {
@@ -235,7 +235,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// The method night returns the quiet hours of the users in the given time zone to whom the entries in the bit mask
+// The method "night" returns the quiet hours of the users in the given time zone to whom the entries in the bit mask
 // apply.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
@@ -266,8 +266,8 @@ func (n *night) opens(at Instant) Instant {
 	return openingOf(n.timeline.Opens(at.Time()))
 }
 
-// quietAt reports whether quiet hours are on. The result "by" of quietAt is the index of the first clock whose quiet
-// hours are on. The result "until" of quietAt is the instant at which the quiet hours of all clocks are off.
+// quietAt reports whether quiet hours are on. The result "by" of quietAt is the index of the first element of "clocks"
+// whose quiet hours are on. The result "until" of quietAt is the first instant at which no quiet hours are on any more.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
 	piece := quiet.At(clocks, now.Time())
 	if !piece.On {

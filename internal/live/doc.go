@@ -5,19 +5,19 @@
 //
 // A live change is a change of a set by an API call. A live change takes effect immediately, and adds a user, removes a
 // user, or cancels a user's earlier changes. If a user has several live changes in a set, only the change with the
-// latest time has an effect. If two changes have equal times, an addition takes precedence. Because only the latest
-// change has an effect, an instance can apply live changes in any order and repeatedly, with the same result.
+// latest time has an effect. If two changes have equal times, an addition takes precedence. Only the latest change has
+// an effect. An instance can therefore apply live changes in any order and repeatedly, with the same result.
 //
 // Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
 // changes up to this time. A live change that is later than the as-of time (time of export) of the set overrides the
 // build. An earlier live change has no effect, because the build already includes it. The addition of a user even
-// overrides builds whose as-of time is less than one minute (Margin) later, because clocks may differ. This margin
-// exists because withholding a message by mistake is better than sending a message to a person who objected.
+// overrides builds whose as-of time is less than one minute (Margin) later, because clocks may differ. The reason for
+// this margin: it is better to withhold a message by mistake than to send a message to a person who objected.
 //
 // When all generations (published versions of the sets) in use contain a live change, the store removes the change. The
 // store also keeps the latest time of the removed changes (Lists.Freed). If the as-of time (time of export) of a
-// generation is earlier than this time, the generation lacks removed changes, so the service must not allow sends with
-// it.
+// generation is earlier than this time, the generation lacks removed changes. The service must not allow sends with
+// such a generation.
 //
 // # From a call to a decision
 //
@@ -27,10 +27,10 @@
 //	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. View.Mark
 //	                 looks up changes of the last second separately, until Lists.Merge puts them into the bitmap.
 //
-// If user ids are not dense 32-bit integers, package live identifies users by id images (64-bit hashes of ids). In this
-// case, the bitmaps contain a 32-bit number for each user instead of the id. A bitmap therefore cannot contain the live
-// changes, so a View (the members of a set) looks up live changes separately (NewOfImages). A live change of a user
-// with an id image takes 14 bytes in Lists, and 8 bytes in each View (the members of a set).
+// If user ids are not dense 32-bit integers, package live identifies users by id images (64-bit hashes of ids). With
+// such id images, the bitmaps contain a 32-bit number for each user instead of the id. A bitmap therefore cannot
+// contain the live changes, so a View (the members of a set) looks up live changes separately (NewOfImages). A live
+// change of a user with an id image takes 14 bytes in Lists, and 8 bytes in each View (the members of a set).
 //
 // A store that several instances share keeps a version for each of its partitions, and replaces this version with each
 // live change. When an instance decides about a batch of users, it sends the versions that it has in memory to the

@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping"
 )
 
-// A bitmap cannot contain images (64-bit hashes of ids). The bitmaps of a generation contain 32-bit numbers of users,
-// and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
-// that determine membership separately from its bitmap.
+// A bitmap cannot contain images (64-bit hashes of ids). The bitmaps of a generation (published version) contain 32-bit
+// numbers of users. If no input file of a build contains a user, the user has no such number. For images, a View
+// therefore holds the changes that determine membership separately from its bitmap.
 
 // The type "decided" holds the users whose membership in a set is determined by a live change (API call) and not by the
-// build. A value of the type "decided" is immutable: the method put returns a copy that shares the unchanged blocks.
+// build. A value of the type "decided" is immutable: the method "put" returns a copy that shares the unchanged blocks.
 // The zero value of the type "decided" contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
@@ -33,8 +33,8 @@ const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// The method put returns a copy of d in which the blocks of users with the given keys are computed again from the list
-// of changes.
+// The method "put" returns a copy of d. In the copy, the blocks with the given keys are computed again from the list of
+// changes.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {
@@ -52,8 +52,8 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// The method decide returns the users of the block whose live change (change by an API call) overrides the build, each
-// with the membership by the change. The build includes all changes up to the time asOf.
+// The method "decide" returns the users of the block whose live change (change by an API call) overrides the build, and
+// whether each is a member. The build includes all changes up to the time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil
@@ -72,8 +72,8 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// The method "of" reports whether a live change (change by an API call) determines the user's membership, and if so,
-// whether the user is a member.
+// The method "of" reports whether a live change (change by an API call) determines the user's membership. If so, it
+// also reports whether the user is a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -85,8 +85,8 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// The method mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The caller
-// must set base[i] to a value other than 0 if the build of the set contains users[i].
+// The method "mark" sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The
+// caller must set base[i] to a value other than 0 if the build of the set contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] != 0 {
@@ -100,7 +100,7 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 }
 
 // viewOfImages returns a View (the members of a set) with all changes of the list, for users with id images (64-bit
-// hashes). viewOfImages reuses the unchanged blocks of the earlier view "before".
+// hashes). The method viewOfImages reuses the unchanged blocks of the earlier view "before".
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type list holds the live changes (changes by API calls) of one set: the latest change of each user. The list
+// The type "list" holds the live changes (changes by API calls) of one set: the latest change of each user. The list
 // stores the changes in blocks of users with equal upper bits, in ascending order of users. The upper bits that the
 // users of a block have in common are the key of the block. A live change takes 10 bytes of memory for a user below
 // 2^32, and 14 bytes for other users.
@@ -27,7 +27,7 @@ const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
 
-// The method end returns the number of changes that were applied to the list.
+// The method "end" returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
 // The method "since" returns the users of all changes that were applied to the list, except the first n changes. The
@@ -59,8 +59,8 @@ type block struct {
 	infos []info   // the change of the user with the same index
 }
 
-// The method user returns the user at index i of the block of changes; the argument "key" is the key of the block. The
-// users of a block of live changes (changes by API calls) are in ascending order.
+// The method "user" returns the user at index i of the block of changes; the argument "key" is the key of the block.
+// The users of a block of live changes (changes by API calls) are in ascending order.
 func (b *block) user(key uint32, i int) capping.UserID {
 	if key < narrowKeys {
 		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
@@ -68,7 +68,7 @@ func (b *block) user(key uint32, i int) capping.UserID {
 	return capping.UserID(key-narrowKeys)<<48 | capping.UserID(b.mids[i])<<16 | capping.UserID(b.lows[i])
 }
 
-// The method put inserts the live change (change by an API call) of a user at an index of the block.
+// The method "put" inserts the live change (change by an API call) of a user at an index of the block.
 func (b *block) put(at int, user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = slices.Insert(b.mids, at, uint32(user>>16))
@@ -76,7 +76,7 @@ func (b *block) put(at int, user capping.UserID, one info) {
 	b.lows, b.infos = slices.Insert(b.lows, at, uint16(user)), slices.Insert(b.infos, at, one)
 }
 
-// The method add appends the change of a user to the block.
+// The method "add" appends the change of a user to the block.
 func (b *block) add(user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = append(b.mids, uint32(user>>16))
@@ -84,7 +84,7 @@ func (b *block) add(user capping.UserID, one info) {
 	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
-// The type info is a live change (change by an API call) without the user: 40 bits for the time, 16 bits for the
+// The type "info" is a live change (change by an API call) without the user: 40 bits for the time, 16 bits for the
 // client, 8 bits for the kind.
 type info uint64
 
@@ -106,8 +106,8 @@ func (i info) later(j info) bool {
 
 // The method "in" reports whether the live change (change by an API call) overrides a build of the set that includes
 // all changes up to the time asOf. The result "member" says whether the change makes the user a member. If a live
-// change adds a user, the change even overrides builds that are newer by less than the time Margin, because clocks
-// may differ. Margin exists because withholding a message by mistake is better than sending an unwanted message.
+// change adds a user, the change even overrides builds that are newer by less than the time Margin, because clocks may
+// differ. The reason for Margin: it is better to withhold a message by mistake than to send an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -119,8 +119,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// The method find returns the index of the user in the block of live changes (changes by API calls). If the block does
-// not contain the user, the method find returns the index for an insertion of the user.
+// The method "find" returns the index of the user in the block of live changes (changes by API calls). If the block
+// does not contain the user, the method "find" returns the index for an insertion of the user.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {
@@ -196,8 +196,8 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	}
 }
 
-// The method insert adds a live change (change by an API call) for users who have no change in the block yet. The users
-// must be in ascending order.
+// The method "insert" adds a live change (change by an API call) for users who have no change in the block yet. The
+// users must be in ascending order.
 func (b *block) insert(fresh []capping.UserID, one info) {
 	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
 	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}
@@ -217,7 +217,7 @@ func (b *block) insert(fresh []capping.UserID, one info) {
 	*b = *all
 }
 
-// The method drop removes all changes up to the given time from the list, including changes at this time.
+// The method "drop" removes all changes up to the given time from the list, including changes at this time.
 func (l *list) drop(upTo capping.Instant) {
 	if upTo <= l.freed {
 		return
@@ -246,7 +246,7 @@ func (l *list) drop(upTo capping.Instant) {
 	}
 }
 
-// The method keys returns the keys (upper bits of users) of all blocks in ascending order.
+// The method "keys" returns the keys (upper bits of users) of all blocks in ascending order.
 func (l *list) keys() []uint32 {
 	keys := make([]uint32, 0, len(l.blocks))
 	for key := range l.blocks {

@@ -93,8 +93,8 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// The method number returns the number that stands for a client name in the type info. If 65,535 clients already have a
-// number, further clients get the number 0, so their changes have no client name.
+// The method "number" returns the number that stands for a client name in the type "info". If 65,535 clients already
+// have a number, further clients get the number 0, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -117,8 +117,8 @@ func (l *Lists) Version(partition int) string {
 }
 
 // Stamp returns the time for the changes of a batch (an API call). If the batch has the time Batch.At, Stamp returns
-// this time. Otherwise, Stamp returns the time now or a later time. This time is later than Batch.After, later than
-// every removed change of the set, and later than each known change of the batch's users in the set.
+// this time. If Batch.At is 0, Stamp returns the time now or a later time. The returned time is later than Batch.After,
+// later than every removed change of the set, and later than each known change of the batch's users in the set.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -139,9 +139,10 @@ func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	return now
 }
 
-// WithoutLater removes from the batch each user whose known change in the set has a time in the period "later".
-// WithoutLater returns the remaining batch and the number of removed users. A change with such a time surely followed
-// the call of the batch, so the batch must not override the change. A batch with the time Batch.At stays as it is.
+// If the known change of a user in the set has a time in the period "later", WithoutLater removes the user from the
+// batch. WithoutLater returns the remaining batch and the number of removed users. A change with such a time was
+// certainly made after the call of the batch, so the batch must not override the change. A batch with the time Batch.At
+// stays as it is.
 func (l *Lists) WithoutLater(b *Batch, later capping.Period) (rest Batch, without int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -160,8 +161,8 @@ func (l *Lists) WithoutLater(b *Batch, later capping.Period) (rest Batch, withou
 	return rest, without
 }
 
-// The method Superseded returns the number of changes in the record that have no effect, because they are not the
-// latest change of the user in the set.
+// The method Superseded returns the number of changes in the record that have no effect. A change has no effect if it
+// is not the latest change of the user in the set.
 func (l *Lists) Superseded(r *Record) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -178,9 +179,10 @@ func (l *Lists) Superseded(r *Record) (n int) {
 	return n
 }
 
-// AddOvertaken adds to the batch the changes of the record that have no effect, and returns their number. A change may
-// have no effect because an instance with a fast clock stored another change before. AddOvertaken leaves out a change
-// if the other change has a time in the period "later", because the change must then have no effect.
+// AddOvertaken adds changes of the record to the batch, so that the store tries them again: the changes without effect.
+// AddOvertaken returns the number of these changes. If an instance with a fast clock stored another change of the same
+// user before, a change has no effect. If the other change has a time in the period "later", AddOvertaken leaves out
+// the change of the record, because it must have no effect.
 func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -202,7 +204,7 @@ func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) 
 // Holds reports whether every change in the record is the latest change of its user in the set, and so takes effect.
 func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
 
-// The method changed reports whether the time of the user's latest change is in the period.
+// The method "changed" reports whether the time of the user's latest change is in the period.
 func (l *list) changed(user capping.UserID, period capping.Period) bool {
 	known, ok := l.of(user)
 	return ok && period.Has(known.at())
@@ -299,7 +301,7 @@ type Size struct {
 	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns the numbers of live changes (changes by API calls) of each set, in the order of set names. The method
+// For each set, Sizes returns the numbers of live changes (changes by API calls), in the order of set names. The method
 // Sizes reads every live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
@@ -333,8 +335,8 @@ func (l *Lists) Len(set string) int {
 }
 
 // The method Freed returns the time up to which the store has removed all live changes (changes by API calls) of the
-// set. The generations in use contain the removed changes. If the store has removed no live changes of the set, Freed
-// returns 0.
+// set. All generations (published versions) in use contain the changes that the store has removed. If the store has
+// removed no live changes of the set, Freed returns 0.
 func (l *Lists) Freed(set string) capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -378,8 +380,8 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 
 // The method Pack combines old records of live changes (changes by API calls) into fewer records. The method Pack keeps
 // only the latest change of each user in a set, and omits changes that the store has removed. If the argument "whole"
-// is true, the argument "old" must contain all stored records of its users, and Pack also omits changes of the kind
-// Forgotten.
+// is true, Pack also omits changes of the kind Forgotten. The argument "old" must then contain all stored records of
+// its users.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -415,7 +417,7 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	return pack(entries)
 }
 
-// An entry is a live change (change by an API call) that the function pack adds to a packed record.
+// An entry is a live change (change by an API call) that the function "pack" adds to a packed record.
 type entry struct {
 	set, by string
 	user    capping.UserID
@@ -423,7 +425,7 @@ type entry struct {
 	kind    Kind
 }
 
-// The function pack groups changes by set, client and time, and packs them into records of at most RecordBytes.
+// The function "pack" groups changes by set, client and time, and packs them into records of at most RecordBytes.
 func pack(entries []entry) (records []*Record) {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.by, b.by), cmp.Compare(a.at, b.at),

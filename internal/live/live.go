@@ -36,8 +36,8 @@ type Change struct {
 type Batch struct {
 	Set string
 	By  string
-	// The field At is the time of the changes. If At is 0, the store uses its current time, or a later time that is
-	// after After and after all earlier changes of these users.
+	// The field At is the time of the changes. If At is 0, the store uses its current time or a later time. This time
+	// is after the field After, and after all earlier changes of these users.
 	At     capping.Instant
 	After  capping.Instant // as-of time of the set in use, which is in the future if the build's clock is fast
 	Add    []capping.UserID
@@ -69,7 +69,7 @@ type Store interface {
 	// list means all users. With the embedded store, Renew does nothing.
 	Renew(ctx context.Context, users []capping.UserID) error
 	// The method Free removes changes that all generations (published versions of the sets) in use contain. The
-	// argument upTo holds, for each set, the time of the latest changes to remove. Free also stores these times, so
+	// argument "upTo" holds, for each set, the time of the latest changes to remove. Free also stores these times, so
 	// that an instance with an older generation notices the removal (see Lists.Freed). Free may remove only some of the
 	// changes; the next call removes the others.
 	Free(ctx context.Context, upTo map[string]capping.Instant) error

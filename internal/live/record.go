@@ -42,8 +42,8 @@ func (r *Record) Len() (n int) {
 	return n
 }
 
-// SplitBy divides the record into one record for each number that the function "number" returns for its users, for
-// example the number of the user's partition.
+// SplitBy divides the record by the result of the function "number" for each user, for example into one record for each
+// partition.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -64,8 +64,8 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// The method run returns the last Run (changes with the same time) of the record if it has the time "at". Otherwise,
-// the method run appends and returns a new Run.
+// The method "run" returns the last Run (changes with the same time) of the record if it has the time "at". If the
+// record has no such Run, the method "run" appends and returns a new Run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})
@@ -255,8 +255,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// The method count decodes the number of the elements that follow. The argument "size" is the minimum number of bytes
-// of an element, so that the method count can reject a number that is too large.
+// The method "count" decodes the number of the elements that follow. The argument "size" is the minimum number of bytes
+// of an element, so that the method "count" can reject a number that is too large.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

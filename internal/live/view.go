@@ -19,7 +19,8 @@ type View struct {
 
 	merged *bitmap.Bitmap // base, combined with the first upTo changes of the list
 	upTo   uint64
-	// The fields added and removed hold the changes after the first upTo changes; a look-up combines them with merged.
+	// The fields "added" and "removed" hold the changes after the first upTo changes. A look-up combines these changes
+	// with the field "merged".
 	added, removed *bitmap.Bitmap // nil: no such users
 	end            uint64         // number of changes of the list that the view contains
 
@@ -149,7 +150,7 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// The method merge returns a View (the members of a set) whose bitmap contains all live changes. The method merge
+// The method "merge" returns a View (the members of a set) whose bitmap contains all live changes. The method "merge"
 // copies the blocks that have not changed since the View "before".
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
@@ -204,9 +205,9 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// The method Look calls the function "each" for every set with live changes (changes by API calls), and passes a
-// function that returns a View (the members) of the set. Look returns the latest version of each store partition whose
-// changes are all in the Views.
+// The method Look calls the function "each" for every set with live changes (changes by API calls). Look passes a
+// function to "each" that returns a View (the members) of the set. Look returns the latest version of each store
+// partition whose changes are all in the Views.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

@@ -6,8 +6,8 @@ import (
 	"capper/internal/capping"
 )
 
-// activityNamespace is the namespace of artificial messages. A store counts the decisions of each hour under one such
-// message. No API key has this namespace, because a name contains no blank.
+// activityNamespace is the namespace of artificial messages. A store counts the decisions of each hour under one
+// artificial message. No API key has this namespace, because a name contains no blank.
 const activityNamespace = "all messages"
 
 // activityHour is the time layout of the ids of artificial messages, which name the hour.

@@ -68,9 +68,10 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 }
 
 // The method Add counts the decisions of one call with the given number of users. The method Add collects the counts
-// for a later write to the store. The argument "told" is a function that adds the decisions of the call to the
-// collected counts, so that most calls need no memory for counts. Other calls of Add wait while the function "told"
-// runs. If the Counter already has counts for too many messages, Add does not call the function "told".
+// for a later write to the store. The argument "told" is a function that adds the decisions of the call directly to the
+// collected counts. Most calls therefore need no memory for counts. Other calls of Add wait while the function "told"
+// runs. If the Counter already has counts for too many messages, Add drops the counts of the call, and does not call
+// the function "told".
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +103,8 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// flushWithin writes the collected counts to the store with a timeout. flushWithin logs when the writes begin to fail,
-// and when they succeed again.
+// flushWithin writes the collected counts to the store with a timeout. The method flushWithin logs when the writes
+// begin to fail, and when they succeed again.
 func (c *Counter) flushWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
@@ -159,8 +160,8 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// putBack takes counts that could not be written to the store, and adds them to the collected counts again. putBack
-// copies the counts, because the store may still read the originals.
+// putBack takes counts that could not be written to the store, and adds them to the collected counts again. The method
+// putBack copies the counts, because the store may still read the originals.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
 		again := &deltas[i].Answers

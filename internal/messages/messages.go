@@ -33,8 +33,8 @@ type Counts struct {
 	Answers
 }
 
-// Sends holds the numbers of recorded and released sends of a message. The numbers of sends are exact unless AtLeast
-// is true.
+// Sends holds the numbers of recorded and released sends of a message. If AtLeast is false, the numbers of sends are
+// exact.
 type Sends struct {
 	Recorded int64 // recorded sends; a repeated call does not count a send again
 	Released int64 // recorded sends that were released later
@@ -69,9 +69,9 @@ func (a *Answers) AllWithheld() bool {
 }
 
 // The method Begins reports whether these counts make a store begin to count the message. A store begins to count for
-// the counts of an hour (Activity), for at least capping.BulkUsers requested users, or if all users were withheld
-// (AllWithheld). If all users were withheld (denied by a rule other than a limit), the store gets no filter call. The
-// method Begins therefore checks the given MessageMemory for such counts.
+// three kinds of counts: the counts of an hour (Activity), counts with at least capping.BulkUsers requested users, and
+// counts with only withheld users (AllWithheld). If all users were withheld (denied by a rule other than a limit), the
+// store gets no filter call. For such counts, the method Begins therefore asks the given MessageMemory.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
@@ -91,12 +91,13 @@ type Delta struct {
 //
 // The store begins to count a message with the first call for which it remembers the message (capping.MessageMemory),
 // even if the call denied every user. If sends are merged from another store with capping.Merge.Counted, the store also
-// begins the counts of their messages. A merge of sends from another store adds no calls and no decisions to Answers.
-// Such a merge changes Answers.Last, with the precision of an hour, but not Answers.First.
+// begins the counts of their messages. A merge of sends from another store adds no calls and no decisions to Answers. A
+// merge changes Answers.Last, with the precision of an hour, but does not change Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
-	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an
-	// error, the store may have added none or only some of the deltas. A *NotAddedError lists the deltas to add again.
+	// of a delta (counts to add) yet, and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the
+	// delta. After an error, the store may have added none or only some of the deltas. A *NotAddedError lists the
+	// deltas to add again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
 	// ListMessages returns a page of the messages that the query selects, in the order of the query. If a message is
 	// called between the requests of two pages, its position changes, and it may be on both pages or on neither.

@@ -56,7 +56,7 @@ func (o Order) Compare(a, b Position) int {
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// The method Behind reports whether the position p in a list is after Query.After, so that the message at p belongs to
+// The method Behind reports whether the position p in a list is after Query.After. The message at p then belongs to
 // this page or to a later page.
 func (q *Query) Behind(p Position) bool {
 	switch {

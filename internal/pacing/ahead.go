@@ -22,7 +22,8 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// The method run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
+// The method "run" converts the strand (series of slots at equal distances) to a Run whose first permit has the number
+// 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
 // The method "through" returns the number of permits in this strand (series of slots) with slots at or before t.
@@ -51,7 +52,7 @@ func (s *Strand) after(t Time) Time {
 const Never Time = math.MaxInt64
 
 // Ahead holds granted slots of a log, as strands (series of slots). Later permits may still get slots before the slots
-// in Ahead. No slot in Ahead is before a slot in Log.Runs.
+// in Ahead. All slots in Ahead are at or after the newest slot in Log.Runs.
 type Ahead []Strand
 
 // The method "through" returns the number of permits in all strands (series of slots) with slots at or before t.
@@ -84,7 +85,7 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 	return last, ok
 }
 
-// The type walk moves an instant forward in time, and counts the permits of all strands (series of slots) up to that
+// The type "walk" moves an instant forward in time, and counts the permits of all strands (series of slots) up to that
 // instant.
 type walk struct {
 	ahead   Ahead
@@ -98,7 +99,7 @@ type strandPos struct {
 	next   Time  // the strand's first slot after that instant, or Never
 }
 
-// The method begin begins a walk over all strands (series of slots) at the instant t. The method begin reuses the
+// The method "begin" begins a walk over all strands (series of slots) at the instant t. The method "begin" reuses the
 // memory of the previous walk in w.
 func (w *walk) begin(a Ahead, t Time) {
 	w.ahead, w.passed = a, 0
@@ -118,7 +119,7 @@ func (w *walk) to(t Time) {
 	}
 }
 
-// The method move updates the position of the walk in one strand (series of slots) when the walk moves to the instant
+// The method "move" updates the position of the walk in one strand (series of slots) when the walk moves to the instant
 // t.
 func (w *walk) move(strand int, t Time) {
 	s, pos := &w.ahead[strand], &w.strands[strand]
@@ -143,7 +144,8 @@ func (w *walk) next() Time {
 
 // The method "behind" looks for a strand (series of slots) that alone fills all windows of a limit after the time
 // "since". The method "behind" returns the first instant at which the limit may allow a further permit despite this
-// strand (series of slots). If no strand (series of slots) alone fills all these windows, "behind" returns 0.
+// strand (series of slots). If no strand (series of slots) alone fills all windows of the limit after "since", "behind"
+// returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -167,8 +169,8 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// The method space returns the number of permits with the slot "at" that can join this strand (series of slots at equal
-// distances).
+// The method "space" returns the number of permits with the slot "at" that can join this strand (series of slots at
+// equal distances).
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -183,8 +185,8 @@ func (s *Strand) space(at Time) (permits int64) {
 	return min(permits, MostBurst-s.Permits)
 }
 
-// The method add adds permits with one slot to strands (series of slots) that continue with that slot, or to a new
-// strand. The method add returns the number of permits that it could not add.
+// The method "add" adds permits with one slot to strands (series of slots) that continue with that slot, or to a new
+// strand. The method "add" returns the number of permits that it could not add.
 func (a *Ahead) add(at Time, permits int64) (left int64) {
 	for i := range *a {
 		s := &(*a)[i]
@@ -204,8 +206,8 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 }
 
 // The method Stand adds permits with one slot to Log.Ahead, so that later permits may still get free slots before this
-// slot. If the log would have too many strands (series of slots), Stand moves the earliest slots of the strands to
-// Log.Runs. No later permit can get a slot before the slots that Stand moved to Log.Runs.
+// slot. If the log would have too many strands (series of slots), Stand moves their earliest slots to Log.Runs. No
+// later permit can get a slot before the slots that Stand moved to Log.Runs.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -241,7 +243,8 @@ func (l *Log) Absorb(t Time) {
 	}
 }
 
-// The method take moves the slots up to t of one strand (series of slots) from Log.Ahead to Log.Runs.
+// The method "take" moves the slots up to t of one strand (series of slots) from Log.Ahead (slots with free slots
+// before them) to Log.Runs.
 func (l *Log) take(strand int, t Time) {
 	s := &l.Ahead[strand]
 	n := s.through(t)

@@ -50,7 +50,7 @@ func readUint(data []byte) (v uint64) {
 
 var errRuns = errors.New("stored pacer log is damaged: its permits are not valid, or not sorted by time")
 
-// The method check returns an error if l is not a valid log.
+// The method "check" returns an error if l is not a valid log.
 func (l *Log) check() error {
 	for i := range l.Runs {
 		r := &l.Runs[i]

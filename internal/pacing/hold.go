@@ -62,8 +62,8 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// The method interval returns the time between two permits at the rate of the pacer. For a pacer without a rate,
-// interval returns the shortest window divided by its Max.
+// The method "interval" returns the time between two permits at the rate of the pacer. For a pacer without a rate,
+// "interval" returns the shortest window divided by its Max.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
 		return p.Rate.Interval()
@@ -78,8 +78,8 @@ func (t *taking) waitFor(wait time.Duration) {
 	t.setSteps()
 }
 
-// The method hold sleeps until the last granted slot (start time) of the answer. If the wait until the last slot is
-// longer than the argument "longest", the method hold does not sleep.
+// The method "hold" sleeps until the last granted slot (start time) of the answer. If the wait until the last slot is
+// longer than the argument "longest", the method "hold" does not sleep.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// The method "later" subtracts the duration in the argument "passed" from the waits in the answer, because the service
-// has already waited for that time.
+// The method "later" subtracts the duration in the argument "passed" from the waits in the answer. The service has
+// already waited for this duration.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)
 	for i := range a.Runs {

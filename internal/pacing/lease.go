@@ -90,11 +90,11 @@ func (c *Call) checkLease() error {
 	return nil
 }
 
-// The method lease begins or extends the lease (time limit for unused permits) of a request that got permits. A lease
+// The method "lease" begins or extends the lease (time limit for unused permits) of a request that got permits. A lease
 // ends at the last granted slot or earlier, so there are never more leases than remembered requests. An earlier call
-// with the same request id may have begun a lease, even if the present call asks for no lease. The method lease extends
-// such an earlier lease until the last slot, so that the caller keeps its permits. The result "holds" of the method
-// lease is false if the lease ended before the call could extend the lease. If the lease ended, its permits may have
+// with the same request id may have begun a lease, even if the present call asks for no lease. The method "lease" then
+// extends the earlier lease until the last slot, so that the caller keeps its permits. The result "holds" of the method
+// "lease" is false if the lease ended before the call could extend the lease. If the lease ended, its permits may have
 // gone back to the pacers.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
@@ -186,9 +186,9 @@ func (f *freed) add(back *Back) {
 }
 
 // endLeases returns to the pacers the permits of some ended leases (time limits for unused permits), one lease at a
-// time. endLeases begins with the newest leases, because their slots are the latest, and a log can remove its latest
-// slots most easily. After an error, endLeases goes on with the other leases, because one lease must not stop the
-// return of others. The result "more" of endLeases reports whether the group may have more ended leases.
+// time. The method endLeases begins with the newest leases, because their slots are the latest, and a log can remove
+// its latest slots most easily. After an error, endLeases goes on with the other leases, because one lease must not
+// stop the return of others. The result "more" of endLeases reports whether the group may have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
 	within, cancel := context.WithTimeout(ctx, endedWithin)
 	ended, err := p.store.EndedLeases(within, group, mostEnded)
@@ -239,7 +239,7 @@ func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *fr
 	return true, p.store.RemoveLease(ctx, group, l.Request)
 }
 
-// The method groups returns the distinct group names of the policy's pacers.
+// The method "groups" returns the distinct group names of the policy's pacers.
 func (p *Policy) groups() (groups []string) {
 	for i := range p.Pacers {
 		groups = append(groups, p.Pacers[i].Group)

@@ -18,7 +18,7 @@ type Run struct {
 	First int64 // the number of the run's first permit, counted over all permits of the log
 }
 
-// The method slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
+// The method "slot" returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
 // The method "through" returns the number of permits in the run with slots at or before t. The argument "count" of the
@@ -51,8 +51,8 @@ type Log struct {
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// The method "first" returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
-// contains.
+// The method "first" returns the number of the oldest permit that Log.Runs still contains. The permits of a log are
+// numbered from 0.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
 		return l.Total
@@ -60,8 +60,8 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// The method end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is the
-// index of the run in Log.Runs.
+// The method "end" returns the number of the last permit of a run, plus 1. The argument "run" of the method "end" is
+// the index of the run in Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -69,13 +69,13 @@ func (l *Log) end(run int) int64 {
 	return l.Total
 }
 
-// The method holder returns the index of the run in Log.Runs that contains the permit with the given number. Log.Runs
+// The method "holder" returns the index of the run in Log.Runs that contains the permit with the given number. Log.Runs
 // must contain the permit.
 func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
 
-// The method slot returns the slot of a permit that is in the runs of the log.
+// The method "slot" returns the slot of a permit that is in the runs of the log.
 func (l *Log) slot(permit int64) Time {
 	r := &l.Runs[l.holder(permit)]
 	return r.slot(permit - r.First)
@@ -90,8 +90,8 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// The method "newest" returns the latest slot in Log.Runs; newest does not look at Log.Ahead. The method "newest"
-// returns false if the log has no run.
+// The method "newest" returns the latest slot in Log.Runs, without the slots in Log.Ahead (slots with free slots before
+// them). The method "newest" returns false if the log has no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false
@@ -129,9 +129,9 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// The method join adds permits to the run if the longer run still has equal distances and bursts. The argument "count"
-// of the method join is the number of permits that the run has before the call of join. The method join reports whether
-// it has added the permits.
+// The method "join" adds permits to the run if the longer run still has equal distances and bursts. The argument
+// "count" of the method "join" is the number of permits that the run has before the call of "join". The method "join"
+// reports whether it has added the permits.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {

@@ -40,7 +40,7 @@ func (l *Log) Merge(now Time, limits []Limit) {
 // mergedRuns is the largest number of runs with which Merge leaves every permit of a log at its slot.
 const mergedRuns = MostRuns / 2
 
-// The method drop removes runs (series of permits) from the log if no limit can count their permits any more.
+// The method "drop" removes runs (series of permits) from the log if no limit can count their permits any more.
 func (l *Log) drop(now Time, limits []Limit) {
 	var greatest int64
 	longest := KeepFor(limits).Microseconds()
@@ -63,8 +63,8 @@ func (l *Log) drop(now Time, limits []Limit) {
 type tier struct{ max, group int64 }
 
 // tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Merge moves the permits of a
-// group to a common slot, so each limit loses less than one group of permits. tiersOf chooses the smallest loss, as a
-// fraction of Max, with which the log has at most mostGroups groups.
+// group to a common slot, so each limit loses less than one group of permits. The function tiersOf chooses the smallest
+// loss, as a fraction of Max, with which the log has at most mostGroups groups.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
@@ -83,10 +83,10 @@ const leastPart = 8000
 // mostGroups is the largest number of groups of permits into which Merge may divide a log.
 const mostGroups = MostRuns * 3 / 4
 
-// The function group chooses, for each tier (range of permits in a log), the number of permits that may get a common
-// slot. The argument "part" of the function group limits the loss: each limit grants at most Max/part permits too few.
-// The result of the function group is the number of groups in all tiers. The group size of a tier is a multiple of the
-// group size of the tier with the next smaller Max.
+// The function "group" chooses, for each tier (range of permits in a log), the number of permits that may get a common
+// slot. The argument "part" of the function "group" limits the loss: each limit grants at most Max/part permits too
+// few. The result of the function "group" is the number of groups in all tiers. The group size of a tier is a multiple
+// of the group size in the tier with the next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -134,7 +134,7 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// The method copy appends some permits of the run r to the log: those with the numbers from "from" up to, but not
+// The method "copy" appends some permits of the run r to the log: those with the numbers from "from" up to, but not
 // including, "to".
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {

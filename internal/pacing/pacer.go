@@ -74,8 +74,8 @@ type unit struct {
 	per   time.Duration
 }
 
-// The function units returns the time units that a rate may name after its slash. ParseRate reads any other text after
-// the slash as a duration.
+// The function "units" returns the time units that a rate may name after its slash. ParseRate reads any other text
+// after the slash as a duration.
 func units() []unit {
 	return []unit{
 		{[]string{"s", "sec", "second"}, time.Second},
@@ -100,7 +100,8 @@ func ParseRate(text string) (r Rate, ok bool) {
 	return r, true
 }
 
-// perOf parses the part of a rate after the slash: a unit or a duration. perOf returns 0 for any other text.
+// perOf parses the part of a rate after the slash: a unit or a duration. The function perOf returns 0 for any other
+// text.
 func perOf(text string) time.Duration {
 	for _, u := range units() {
 		if slices.Contains(u.words, text) {

@@ -37,8 +37,9 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// SetClock sets the clock that measures the time since the latest call of a share (reserved part of a pacer) or with a
-// short wait. The caller of SetClock must call SetClock before the first call of Take.
+// SetClock sets the clock that measures the time since two kinds of calls: the latest call of a share (reserved part of
+// a pacer), and the latest call with a short wait. The caller of SetClock must call SetClock before the first call of
+// Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
 // The method Bound sets the limits for the number of records (remembered requests and logs) that grants of permits
@@ -81,22 +82,22 @@ type Call struct {
 	// key.
 	Key string
 	// Share is the name of the share (reserved part of a pacer) to which the call belongs. At least one pacer of the
-	// call must have a share of this name. If Share is "", the call belongs to the share named ClientShare at the
-	// pacers that have such a share.
+	// call must have a share of this name. If Share is "", the call belongs to the share with the name in ClientShare,
+	// at all pacers that have this share.
 	Share, ClientShare string
-	// If Lease is not 0, the service returns the permits with future slots when the duration Lease has passed since the
-	// latest repetition of the call. Lease must be MinLease to MaxLease. A call with a lease must have a RequestID.
+	// If Lease is not 0 and the caller does not repeat the call within this duration, the service returns the permits
+	// with future slots. Lease must be MinLease to MaxLease. A call with a lease must have a RequestID.
 	Lease time.Duration
 }
 
-// The method share returns the name of the share (reserved part of a pacer) that the call or its client names, or "".
+// The method "share" returns the name of the share (reserved part of a pacer) that the call or its client names, or "".
 func (c *Call) share() string {
 	return cmp.Or(c.Share, c.ClientShare)
 }
 
-// The method log returns the hash that names the pacer's log for this call. The hash for a pacer per message is the
+// The method "log" returns the hash that names the pacer's log for this call. The hash for a pacer per message is the
 // hash of the message. The hash for a pacer per key is the hash of the key. For a pacer with a single log, the result
-// is "". If the call lacks the message or the key, log returns a *FieldError.
+// is "". If the call lacks the message or the key, "log" returns a *FieldError.
 func (c *Call) log(p *Pacer) (string, error) {
 	switch {
 	case p.Per == PerMessage && c.Message == "":
@@ -222,7 +223,7 @@ type taking struct {
 	ends  bool // the call repeats one of several steps: the next request is remembered, or ends the steps
 }
 
-// The method take asks the store for the permits of a call, in the steps of the call's plan.
+// The method "take" asks the store for the permits of a call, in the steps of the call's plan.
 func (t *taking) take(ctx context.Context) error {
 	t.answer.Refused = t.base.Permits
 	var own, next *following // the slot of one more permit: from the share's own part, and from any part
@@ -252,8 +253,8 @@ func (t *taking) take(ctx context.Context) error {
 	return nil
 }
 
-// The method step asks the store for the permits of the call that earlier steps did not get. The result "over" of the
-// method step is true if no further step can add permits. A call for 0 permits performs all steps.
+// The method "step" asks the store for the permits of the call that earlier steps did not get. The result "over" of the
+// method "step" is true if no further step can add permits. A call for 0 permits performs all steps.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
 		if refused, next, err := t.refused(ctx, step); refused || err != nil {
@@ -323,9 +324,9 @@ func (t *taking) refused(ctx context.Context, step step) (refused bool, next *fo
 	return true, &following{t.answer.At.Add(opens), pacer, ByShare}, nil
 }
 
-// The method shut looks for a pacer whose shares (reserved parts) take all its permits, so that this step gets no
-// permits. The results of the method shut are the index of the pacer, and the time until the pacer has permits again.
-// If the step may get permits, shut returns -1.
+// The method "shut" looks for a pacer whose shares (reserved parts) take all its permits, so that this step gets no
+// permits. The results of the method "shut" are the index of the pacer, and the time until the pacer has permits again.
+// If the step may get permits, "shut" returns -1.
 func (t *taking) shut(s step) (pacer int, opens time.Duration) {
 	pacer = -1
 	for i, share := range t.shares {
@@ -359,8 +360,8 @@ type Back struct {
 }
 
 // The method Return gives permits of an earlier call back to the pacers: all permits with future slots, except the
-// first "used" permits of the call. The argument "call" of Return must equal the call that took the permits. If the
-// call in the argument "call" has a MaxWait of 0, the original MaxWait is not known. The method Return returns a
+// first "used" permits of the call. The argument "call" of Return must equal the call that took the permits. The only
+// exception is the field MaxWait, which may be 0 if the original value is not known. The method Return returns a
 // *FieldError for an invalid call. After any other error, Return may or may not have returned the permits, and the
 // caller must not use any of them.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
@@ -387,8 +388,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return back, err
 }
 
-// planReturn plans the return of a call's permits like the method plan. If the policy no longer has some pacers of the
-// call, planReturn leaves these pacers out, so that the permits go back to the other pacers.
+// planReturn plans the return of a call's permits like the method "plan". If the policy no longer has some pacers of
+// the call, planReturn leaves these pacers out, so that the permits go back to the other pacers.
 func (p *Pacers) planReturn(call *Call) (*plan, error) {
 	plan, err := p.plan(call)
 	if err == nil {
@@ -423,8 +424,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
 	empty := false // the previous part has no permits: an earlier return may have ended the request there
-	// The variable kept is the number of permits that the parts of one step keep. The slots of different steps may
-	// overlap in time, so all used permits may belong to the next step.
+	// The variable "kept" is the number of permits that the parts of one step keep. The slots of different steps may
+	// overlap in time, so all used permits may be permits of the next step.
 	kept := 0
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
@@ -469,7 +470,7 @@ func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	return err
 }
 
-// The method add adds the result of a return for the next part of a request to the results for its earlier parts.
+// The method "add" adds the result of a return for the next part of a request to the results for its earlier parts.
 func (b *Back) add(part *Returned) {
 	for i := range b.Runs { // waits become relative to the latest step
 		b.Runs[i].Wait -= part.At.Sub(b.At)
@@ -496,7 +497,7 @@ const callLasts = 15 * time.Second
 // limited to MostSteps.
 const mostParts = 32
 
-// The method add adds the permits that the call got in its next step to the permits from earlier steps.
+// The method "add" adds the permits that the call got in its next step to the permits from earlier steps.
 func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)
@@ -510,8 +511,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// The method plan converts a call into the requests that Pacers sends to the store under the policy in force. The store
-// checks each of the planned requests with Ask.Check.
+// The method "plan" converts a call into the requests that Pacers sends to the store under the policy in force. The
+// store checks each of the planned requests with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err
@@ -613,8 +614,8 @@ func (p *Pacers) lookAtAll(ctx context.Context, sorted []*Standing) {
 	_ = reads.Wait()
 }
 
-// The method look reads from the store the states of the logs of pacers of one group. The method look accepts at most
-// MaxPacers pacers, and sets the field State or the field Err of each pacer.
+// For some pacers of one group, the method "look" reads the states of the logs from the store. The method "look"
+// accepts at most MaxPacers pacers, and sets the field State or the field Err of each pacer.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -628,7 +629,7 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) {
 	}
 }
 
-// The method request returns the hash by which the store identifies one step of the call's request for permits. The
+// The method "request" returns the hash by which the store identifies one step of the call's request for permits. The
 // hash of a request id includes the pacer group, because a store may keep different groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
@@ -669,7 +670,7 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	return p.store.ForgetPacer(ctx, name, group)
 }
 
-// The function grouped returns, for error texts, a text that names a pacer and the pacer's group.
+// The function "grouped" returns, for error texts, a text that names a pacer and the pacer's group.
 func grouped(p *Pacer) string {
 	if p.Group == "" {
 		return fmt.Sprintf("%q has no group", p.Name)

@@ -39,7 +39,7 @@ type Placed struct {
 	Target, Limit int  // the reason why Next is not earlier, as in Grant
 }
 
-// The type placement is the state of one call to Place while Place searches for slots.
+// The type "placement" is the state of one call to Place while Place searches for slots.
 type placement struct {
 	Placed
 	now      Time
@@ -49,9 +49,9 @@ type placement struct {
 	steps    int
 }
 
-// The type source is the permit of a log that determines the next slot under one limit: the Max-th newest permit of the
-// log. A limit allows another permit as soon as the slot of its source permit (the Max-th newest permit) is one window
-// old.
+// The type "source" is the permit of a log that determines the next slot under one limit: the Max-th newest permit of
+// the log. A limit allows another permit as soon as the slot of its source permit (the Max-th newest permit) is one
+// window old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -77,7 +77,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// The method move sets the source permit (the permit on which the limit's next slot depends) to the permit with the
+// The method "move" sets the source permit (the permit on which the limit's next slot depends) to the permit with the
 // given number.
 func (s *source) move(permit int64) {
 	s.permit = permit
@@ -102,9 +102,9 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// The method room returns the number of further permits that one limit of a pacer allows with the slot t. If the limit
-// allows no permit at t, room returns 0 and a later instant to try. The method room checks only the run that contains
-// the source permit, so the number from room may be too small.
+// The method "room" returns the number of further permits that one limit of a pacer allows with the slot t. If the
+// limit allows no permit at t, "room" returns 0 and a later instant to try. The method "room" checks only the run that
+// contains the source permit, so the returned number may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -196,10 +196,10 @@ type room struct {
 	own   Time // the first slot that the limits of this target alone allow
 }
 
-// The method earliest returns the first slot (start time), at or after the instant "from", that the limits allow. The
-// argument "of" of the method earliest is the index of the target whose limits apply, or -1 for the limits of all
-// targets. The method earliest also returns the target and the limit that prevent an earlier slot. If no limit prevents
-// an earlier slot, the returned limit is ByQueue. If the slot is equal to "from", the returned target is -1.
+// The method "earliest" returns the first slot (start time), at or after the instant "from", that the limits allow. The
+// argument "of" of the method "earliest" is the index of the target whose limits apply, or -1 for the limits of all
+// targets. The method "earliest" also returns the target and the limit that prevent an earlier slot. If no limit
+// prevents an earlier slot, the returned limit is ByQueue. If the slot is equal to "from", the returned target is -1.
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -235,16 +235,16 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	return at, target, limit
 }
 
-// MostLooks and MostWork limit the search for a free slot between slots that are already reserved. If the search
-// exceeds MostLooks steps or the work MostWork, the permit gets a slot after all reserved slots. The work of one step
-// is the number of strands (series of slots) times the number of checked windows, summed over the limits.
+// MostLooks and MostWork limit the search for a free slot between slots that are already reserved. If the search takes
+// more than MostLooks steps, or more work than MostWork, the permit gets a slot after all reserved slots. The work of
+// one step is the number of strands (series of slots) times the number of checked windows, summed over the limits.
 const (
 	MostLooks = 500
 	MostWork  = 30_000
 )
 
-// MostWindows is the largest number of windows of one limit that the search for a slot checks for each slot. If more
-// than MostWindows windows with reserved slots contain the slot, the search counts the reserved slots as if all of them
+// MostWindows is the largest number of windows of one limit that the search for a slot checks for each slot. If the
+// slot is in more than MostWindows windows with reserved slots, the search counts all these reserved slots as if they
 // were in one window.
 const MostWindows = 1000
 
@@ -279,9 +279,9 @@ func (p *placement) next(from Time) (n next) {
 	return n
 }
 
-// leavesRoom returns the first slot (start time) that one target of the ask would grant if the ask named no other
-// target. The result "leaves" reports whether a later permit can still get this first slot after the current permit has
-// got the slot "at".
+// leavesRoom returns the first slot (start time) that one target of the permit request would grant if the request named
+// no other target. The result "leaves" reports whether a later permit can still get this first slot after the current
+// permit has got the slot "at".
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -292,7 +292,7 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	return own, own < at
 }
 
-// The method align delays a permit that waits for another target, so that no fraction of an interval is wasted at a
+// The method "align" delays a permit that waits for another target, so that no fraction of an interval is wasted at a
 // target with a rate. After the delay, the distance from the target's previous slot is a whole number of the rate's
 // intervals.
 func (p *placement) align(n *next) {
@@ -317,13 +317,13 @@ func (p *placement) align(n *next) {
 	}
 }
 
-// AlignShare limits the loss of a pacer's rate when the method align delays slots: at most 1/AlignShare of the rate.
+// AlignShare limits the loss of a pacer's rate when the method "align" delays slots: at most 1/AlignShare of the rate.
 const AlignShare = 20
 
-// The method "affords" reports whether the method align may delay a permit until the instant "to". The method "affords"
-// checks the targets at which no later permit can get an earlier slot. If each of these targets loses only a small part
-// of its rate, "affords" returns true. The loss of a target is small if the delay of the permit is small, or if the
-// delays of the target's last permits together are small.
+// The method "affords" reports whether the method "align" may delay a permit until the instant "to". The method
+// "affords" checks the targets at which no later permit can get an earlier slot. If each of these targets loses only a
+// small part of its rate, "affords" returns true. A target loses only a small part of its rate if the delay of the
+// permit is small, or if the delays of its last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -339,7 +339,7 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// The method fill adds permits to the logs, one slot after the other. The method fill ends when all permits of the
+// The method "fill" adds permits to the logs, one slot after the other. The method "fill" ends when all permits of the
 // request have slots or the next slot is too late. The result of fill is the slot that the next permit of another call
 // would get.
 func (p *placement) fill(permits int64) next {
@@ -372,7 +372,7 @@ func (p *placement) fill(permits int64) next {
 	}
 }
 
-// The method put adds the permits, with the found slot, to the log of every target of the request and to the grant.
+// The method "put" adds the permits, with the found slot, to the log of every target of the request and to the grant.
 func (p *placement) put(n *next, every, burst, permits int64) {
 	for t, log := range p.logs {
 		if n.ahead != nil && n.ahead[t].ahead {
@@ -390,10 +390,10 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 	}
 }
 
-// The method repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits
-// allow. The method repeat works only if the limit that delays the next slot counts from a slot of the same run, and if
-// Log.Ahead is empty in all logs. The argument "left" of the method repeat is the number of permits that the grant
-// still needs.
+// The method "repeat" extends the grant's last run, in one step, by as many bursts at equal distances as all limits
+// allow. The method "repeat" works only under two conditions: the limit that delays the next slot counts from a slot of
+// the same run, and Log.Ahead is empty in all logs. The argument "left" of the method "repeat" is the number of permits
+// that the grant still needs.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -443,9 +443,9 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run, in one step, if the slots of this run are in Log.Ahead at some targets. The
-// method repeatAhead works only under two conditions. The targets with slots in Log.Ahead (reserved slots) can take all
-// new slots in one step. Every other target has a rate that delays the run.
+// repeatAhead extends the grant's last run, in one step, if the slots of this run are in Log.Ahead (slots with free
+// slots before them) at some targets. The method repeatAhead works only under two conditions. The targets with slots in
+// Log.Ahead (reserved slots) can take all new slots in one step. Every other target has a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The type plan is the sequence of steps in which a call asks the store for permits. A plan has up to three steps if
+// The type "plan" is the sequence of steps in which a call asks the store for permits. A plan has up to three steps if
 // the call belongs to a share (reserved part) of a pacer. A plan has two steps if the call must leave slots free for
 // calls with shorter waits. A plan for any other call has one step.
 type plan struct {
@@ -15,7 +15,8 @@ type plan struct {
 	base   *Ask          // a request with one target for each pacer of the call, and the longest wait of the call
 	shares []int         // by pacer: the index of the call's share, or -1
 	wait   time.Duration // the longest wait of the call and its pacers
-	// The field leaves is true if the call must leave slots free for calls with shorter waits while such calls arrive.
+	// If the field "leaves" is true, the call must leave slots free for calls with shorter waits as long as such calls
+	// arrive.
 	leaves bool
 	rooms  []leaving // by pacer; nil: the call leaves no slots free
 	steps  []step
@@ -69,8 +70,8 @@ func (p *plan) leaveRoom() {
 	}
 }
 
-// The method ask returns the request to the store for one step of the plan. For each target of this request, the method
-// ask also returns the index of the target's pacer.
+// The method "ask" returns the request to the store for one step of the plan. For each target of this request, the
+// method "ask" also returns the index of the target's pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
 	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,
 		Content: p.base.Content}
@@ -104,8 +105,8 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 // permits uses the request to remove the slots from the logs of the targets. If the call belongs to a share, "all"
 // leaves out the logs of shares at pacers without a rate. At a pacer without a rate, the step that granted a slot is
 // unknown, and another log may have slots of other calls at the same instant. With many pacers, "all" also leaves out
-// logs that only divide the slots between calls. Such logs are the logs of the call's own share, and the logs of calls
-// with long waits.
+// logs that only divide the slots between calls: the logs of the call's own share, and the logs of calls with long
+// waits.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
@@ -154,7 +155,7 @@ type following struct {
 	target, limit int
 }
 
-// The method strip removes the targets that the caller did not name, such as the logs of shares, from the grant of a
+// The method "strip" removes the targets that the caller did not name, such as the logs of shares, from the grant of a
 // step.
 func (p *plan) strip(grant *Grant, pacers []int) {
 	if grant.Target >= len(p.base.Targets) {

@@ -14,9 +14,9 @@ const (
 	LeastReach = 500 * time.Millisecond
 	mostReach  = 2 * time.Minute
 	// In each period of a rate, calls with longer waits get a row of slots (one strand in the log). A log has at most
-	// farRows such rows, because a log has at most MostAhead strands.
+	// farRows such rows, because a log has at most MostAhead strands (series of slots).
 	farRows = 64
-	// Calls without a wait lose up to one interval of each period. With long periods, this loss is small.
+	// Calls without a wait lose up to one interval of each period. With long periods, this loss of slots is small.
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
@@ -39,14 +39,15 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 }
 
 // The method "reached" reports whether calls with long waits must leave some slots of this pacer free for calls with
-// shorter waits. At a pacer with shares, no call must leave slots free, because calls without a share (reserved part of
-// a pacer) get only near slots. A pacer with several logs would need too many marks (logs by which instances tell each
+// shorter waits. At a pacer with shares (reserved parts), calls need not leave slots free, because calls without a
+// share get only near slots. A pacer with several logs would need too many marks (logs by which instances tell each
 // other of calls): one mark for each log and protected wait.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
-// The method far returns the target of the far log. The far log limits the slots that calls with long waits get later
-// than a protected wait (wait class with slots kept free). The limits of the far log are three quarters of the pacer's
-// limits. For the far log, the pacer's rate becomes a limit on the permits in several intervals.
+// The method "far" returns the target of the far log. The far log is a log with lower limits, for the slots that calls
+// with long waits get later than a protected wait (wait class with slots kept free). The limits of the far log (log of
+// late slots) are three quarters of the pacer's limits. For the far log (log of late slots), the pacer's rate becomes a
+// limit on the permits in several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {
@@ -59,11 +60,10 @@ func (p *Pacer) far(reach time.Duration) Target {
 	return p.partTarget("far", "", limits)
 }
 
-// threeQuarters returns 3/4 of n, rounded down, but at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
 // rowIntervals returns the length of a period, as a number of intervals of the pacer's rate. Calls with longer waits
-// get three quarters of each period. The period is at most as long as MaxWindow, and has at most MaxMax permits.
+// get three quarters of each period. A period is at most as long as MaxWindow, and has at most MaxMax permits.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	n := max(2, int(reach/2/interval))
@@ -83,8 +83,8 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of a mark. A mark is a log that instances use only to tell each other that calls use a
-// protected wait (wait class with slots kept free).
+// reachMark returns the target of a mark. A mark is a log for signals between instances: a permit in the log says that
+// calls use a protected wait (wait class with slots kept free).
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
@@ -101,7 +101,7 @@ type leaving struct {
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
 // learnReach reads from the store the protected waits (wait classes with slots kept free) in use at the pacers of the
-// call. learnReach skips a pacer if the newest slot that this instance has seen at the pacer is near.
+// call. The method learnReach skips a pacer if the newest slot that this instance has seen at the pacer is near.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
 		return nil
@@ -120,10 +120,10 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// The method room describes the slots of a pacer that a call must leave free for calls with shorter waits. The argument
-// "own" of the method room is the protected wait (wait class with slots kept free) of the call itself. If several
-// shorter protected waits are in use, the call leaves slots free for the shortest, and takes no slot later than the
-// second shortest.
+// The method "room" describes the slots of a pacer that a call must leave free for calls with shorter waits. The
+// argument "own" of the method "room" is the protected wait (wait class with slots kept free) of the call itself. If
+// several shorter protected waits are in use, the call leaves slots free for the shortest, and takes no slot later than
+// the second shortest.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {
@@ -138,8 +138,8 @@ func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left le
 	return left
 }
 
-// readReaches reads from the store the protected waits (wait classes with slots kept free) that calls at the pacer have
-// used within the last few seconds.
+// readReaches reads from the store the protected waits (wait classes with slots kept free) of recent calls at the
+// pacer.
 func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for _, reach := range reaches() {
@@ -157,8 +157,9 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 
 // tellReach remembers the newest slot of each pacer of the call. If that slot is later than the call may wait,
 // tellReach also stores a mark. The mark tells other instances that calls use the protected wait (wait class with slots
-// kept free) of this call. tellReach stores no mark for a call without a wait that got all its permits. If the store
-// refuses the mark, a later call stores the mark, because the response of the present call is already complete.
+// kept free) of this call. The method tellReach stores no mark for a call without a wait that got all its permits. If
+// the store refuses the mark, a later call stores the mark, because the response of the present call is already
+// complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -187,7 +188,7 @@ type reaching struct {
 
 func newReaching() *reaching { return &reaching{newDemands(), map[string]time.Time{}} }
 
-// The method forget removes the data about pacers that the policy does not contain.
+// The method "forget" removes the data about pacers that the policy does not contain.
 func (r *reaching) forget(policy *Policy) {
 	r.demands.forget(func(pacer, _ string) bool {
 		in, known := policy.Pacer(pacer)
@@ -217,8 +218,8 @@ func (r *reaching) note(pacer string, newest time.Time) {
 	r.newest[pacer] = newest
 }
 
-// The method "unmark" records that this instance failed to tell other instances that calls use a protected wait, so
-// that a later call tries again.
+// If this instance could not store a mark (a signal to other instances), the method "unmark" records this, so that a
+// later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -112,7 +112,7 @@ type Records struct {
 	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// The type holder identifies the owner of a count of records: one client or all clients together, for one kind of
+// The type "holder" identifies the owner of a count of records: one client or all clients together, for one kind of
 // records.
 type holder struct {
 	client string
@@ -173,9 +173,9 @@ type entry struct {
 	reserved map[RecordKind]int // number of records reserved for the call, by kind
 }
 
-// The method enter admits a call for permits if the call creates no records, repeats an earlier request or stays within
-// the maximum numbers. If the store returns an error for a question about records, enter admits the call. If enter
-// returns a nil entry, the caller of enter need not call the methods note and leave.
+// The method "enter" admits a call for permits if the call creates no records, repeats an earlier request or stays
+// within the maximum numbers. If the store returns an error for a question about records, enter admits the call. If
+// enter returns a nil entry, the caller of enter need not call the methods "note" and "leave".
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -212,7 +212,7 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	return e, nil
 }
 
-// The method judge reports whether the target has no log yet, and whether a grant must count the log as a new record.
+// The method "judge" reports whether the target has no log yet, and whether a grant must count the log as a new record.
 func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -230,8 +230,8 @@ func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// The method reserve increases the counts of records by the number of records that the call may create. If the call
-// would exceed a maximum number, reserve adds no records and returns an error.
+// The method "reserve" increases the counts of records by the number of records that the call may create. If the call
+// would exceed a maximum number, "reserve" adds no records and returns an error.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,8 +298,8 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// The method know remembers that the target's log exists, and the time at which the counts of records drop the log. The
-// method know does not change the time for a log that is already counted.
+// The method "know" remembers that the target's log exists, and the time at which the counts of records drop the log.
+// The method "know" does not change the time for a log that is already counted.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -316,7 +316,7 @@ func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	r.known[key] = expiryOf(r.clock(), lasts)
 }
 
-// The method add counts a new record of a client that expires after the given time.
+// The method "add" counts a new record of a client that expires after the given time.
 func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,7 +341,7 @@ func expiryOf(now time.Time, lasts time.Duration) int64 {
 	return (now.Add(lasts).Unix()/step + 1) * step
 }
 
-// The method leave subtracts the reserved records of a finished call from the counts. The method note has already
+// The method "leave" subtracts the reserved records of a finished call from the counts. The method "note" has already
 // counted the records that the call created.
 func (e *entry) leave() {
 	if e == nil {
@@ -379,7 +379,7 @@ func (r *Records) Run(ctx context.Context) {
 }
 
 // The method Sync adds this instance's new records to the counts in the store, and reads the counts of the other
-// instances. If the store returns an error, the next call of Sync adds the same new records again.
+// instances. If the store returns an error, the next call of Sync tries to add the same new records again.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
@@ -399,7 +399,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// The method send returns the new records since the last Sync, which Sync adds to the counts in the store.
+// The method "send" returns the new records since the last Sync, which Sync adds to the counts in the store.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -407,7 +407,7 @@ func (r *Records) send() map[RecordGroup]int {
 	return r.sent
 }
 
-// The method receive replaces the record counts by the counts in the store's reply, and removes counts that have
+// The method "receive" replaces the record counts by the counts in the store's reply, and removes counts that have
 // expired.
 func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
 	r.mu.Lock()
@@ -434,7 +434,7 @@ func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) 
 	maps.Copy(r.totals, after)
 }
 
-// The method sum returns the total number of records for each client and kind, and for all clients together.
+// The method "sum" returns the total number of records for each client and kind, and for all clients together.
 func (r *Records) sum() map[holder]int {
 	sum := map[holder]int{}
 	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {

@@ -13,10 +13,10 @@ type Returned struct {
 	Targets []int     // by target: number of slots that were removed from its log
 }
 
-// GiveBack removes the slots of returned permits from the stored grant, and from the logs of the targets of the
-// request. GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. An element of
-// the argument "logs" is nil if the store removed the log of the target after the grant. If the store removed a log
-// after the grant, the log has no slot of the grant any more.
+// GiveBack removes the slots of returned permits from the stored grant and from the targets' logs. GiveBack keeps the
+// first "used" permits, and all permits whose slots are not in the future. An element of the argument "logs" is nil if
+// the store removed the log of the target after the grant. If the store removed a log after the grant, the log has no
+// slot of the grant any more.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -78,7 +78,7 @@ func (l *Log) from(permit int64) (slots []Strand) {
 	return slots
 }
 
-// The method cut removes the permits with the given number or a higher number from Log.Runs.
+// The method "cut" removes the permits with the given number or a higher number from Log.Runs.
 func (l *Log) cut(permit int64) {
 	n := len(l.Runs)
 	for n > 0 && l.Runs[n-1].First >= permit {
@@ -105,12 +105,11 @@ const (
 
 // The method Return removes the slots of returned permits, which must be in order, from the log. The result of Return
 // is the number of permits that the log had and no longer has. From the first removed slot on, Return moves slots from
-// Log.Runs to Log.Ahead, so that later permits can get the freed slots before them. Slots that do not fit into
-// MostReturned strands (series of slots) stay in Log.Runs. Unless the limits are Exact (Merge never moves a permit),
-// Merge may have moved permits to slots with several permits. Unless the limits are Exact (Merge never moves a permit),
-// all slots up to the last slot with several permits also stay in Log.Runs. The method Return may leave so few permits
-// in Log.Runs that a limit again counts slots that the log has dropped. A limit counts each dropped slot as if this
-// slot were at the time of the log's oldest slot.
+// Log.Runs to Log.Ahead. Later permits can then get the freed slots before them. Slots that would need more than
+// MostReturned strands (series of slots) stay in Log.Runs. If the limits are not Exact, Merge may have moved permits to
+// slots with several permits. If the limits are not Exact (Merge may have moved permits), all slots up to the last slot
+// with several permits also stay in Log.Runs. After Return, Log.Runs may have so few permits that a limit again counts
+// slots that the log has dropped. A limit counts each dropped slot as if it had the time of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -169,9 +168,9 @@ func SeenBy(limits []Limit) (all Limit) {
 	return all
 }
 
-// returnApart does the work of Return if all slots from the first returned slot on can move from Log.Runs to Log.Ahead.
-// If the remaining slots need too many strands (series of slots), or if one of the slots must not move, returnApart
-// changes nothing and returns false.
+// If all slots from the first returned slot on can move from Log.Runs to Log.Ahead, returnApart does the work of
+// Return. If the remaining slots need too many strands (series of slots), or if one of the slots must not move,
+// returnApart changes nothing and returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
 	if len(line) > MostApart {
 		return false
@@ -192,9 +191,9 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	return true
 }
 
-// The function weave reduces the number of strands (series of slots) if equal strands follow at equal distances, such
+// The function "weave" reduces the number of strands (series of slots) if equal strands follow at equal distances, such
 // as the bursts of windows that a rate fills. The first strand (series of slots) from weave has the first slot of each
-// burst, the next strand has the second slots, and so on. The function weave makes an exchange only if the exchange
+// burst, the next strand has the second slots, and so on. The function "weave" makes an exchange only if the exchange
 // reduces the number of strands (series of slots).
 func weave(strands []Strand) (woven []Strand) {
 	for i := 0; i < len(strands); {
@@ -271,13 +270,12 @@ func (s *Strand) each() int64 {
 	return s.Burst
 }
 
-// The method slots returns the number of the strand's slots.
 func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 
-// The method count returns the number of permits at the slot with the index i of the strand (series of slots).
+// The method "count" returns the number of permits at the slot with the index i of the strand (series of slots).
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// The method index returns the index of the slot at the instant t in the strand (series of slots). The strand (series
+// The method "index" returns the index of the slot at the instant t in the strand (series of slots). The strand (series
 // of slots) must have a slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
@@ -286,7 +284,7 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// The method part appends the slots with the numbers from i to j-1 of the strand (series of slots) to dst.
+// The method "part" appends the slots with the numbers from i to j-1 of the strand (series of slots) to dst.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
@@ -302,10 +300,10 @@ func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	return append(dst, Strand{at, every, burst, permits})
 }
 
-// removeAll removes the given slots from strands (series of slots at equal distances). removeAll returns the remaining
-// strands (series of slots), the slots that it did not remove, and the number of removed permits. If overlap is false,
-// the strands (series of slots) must be in order, and stay in order. removeAll does not remove a slot if more than
-// "most" strands (series of slots) would remain.
+// removeAll removes the given slots from strands (series of slots at equal distances). The function removeAll returns
+// the remaining strands (series of slots), the slots that it did not remove, and the number of removed permits. If the
+// argument "overlap" is false, the strands (series of slots) must be in order, and stay in order. The function
+// removeAll does not remove a slot if more than "most" strands (series of slots) would remain.
 func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
 	left, from, meets := append(left, strands...), 0, 0
 	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
@@ -347,8 +345,8 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 
 // The method "common" returns the slots that two strands (series of slots) have in common: n slots, of which the first
 // is at the instant "at". If the strands (series of slots) have no common slots, n is 0. The method "common" leaves out
-// a last slot that has fewer permits than the other slots. If neither distance is a multiple of the other distance,
-// common returns at most one common slot.
+// a last slot that has fewer permits than the other slots. If no distance is a multiple of the other distance, "common"
+// returns at most one common slot.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
@@ -380,9 +378,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 }
 
 // Like the method "common", oneOf returns the first slot that two strands (series of slots) of different distances have
-// in common. oneOf checks only the first MostOdd slots of the strand (series of slots) with fewer slots. For example, a
-// strand (series of slots) with an unusual distance may consist of the last slot of one burst and the first slot of the
-// next burst.
+// in common. The method oneOf checks only the first MostOdd slots of the strand (series of slots) with fewer slots. For
+// example, a strand (series of slots) with an unusual distance may consist of the last slot of one burst and the first
+// slot of the next burst.
 func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	few, many := s, o
 	if o.slots() < s.slots() {
@@ -399,8 +397,8 @@ func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 
 // The method "without" returns the slots of a strand (series of slots) after a removal. The removal takes "each"
 // permits from n slots of the strand (series of slots), and the first of these slots is at the instant "at". If the
-// argument "overlap" is true, the method "without" returns as few strands (series of slots) as possible. If overlap is
-// false, the returned strands (series of slots) follow one another in time.
+// argument "overlap" is true, the method "without" returns as few strands (series of slots) as possible. If the
+// argument "overlap" is false, the returned strands (series of slots) follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

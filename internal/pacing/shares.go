@@ -37,8 +37,8 @@ type kept struct {
 }
 
 // leastPeriod is the shortest period over which a pacer's rate is divided between the shares (reserved parts of the
-// pacer). Calls without a share get a series of slots in each period. With shorter periods, a log would need more such
-// series than it can hold.
+// pacer). Calls without a share get a series of slots in each period. With shorter periods, a log would need more
+// series of slots than it can hold.
 const leastPeriod = 50 * time.Millisecond
 
 // The method "divided" returns the pacer's limits, and for each limit the parts that are reserved for the shares. A
@@ -63,11 +63,11 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// The function divide returns the smallest number of equal parts into which a rate can be divided, such that every
-// share gets a whole number of parts. In the list from divide, the first element is the number of equal parts, and the
-// next elements are the numbers of parts of the shares. A share may get up to one percentage point more of the rate
-// than the configured percentage. If all shares together have less than 100 percent, at least one part is left for
-// other calls. Shares of more than 100 percent occur only in an invalid configuration.
+// The function "divide" divides a rate into the smallest number of equal parts with which every share gets a whole
+// number of parts. The first element of the returned list is the number of equal parts. The next elements are the
+// numbers of parts that the shares get. A share may get up to one percentage point more of the rate than the configured
+// percentage. If all shares together have less than 100 percent, at least one part is left for other calls. Shares of
+// more than 100 percent occur only in an invalid configuration.
 func divide(shares []Share) (parts []int) {
 	percent := 0
 	for _, s := range shares {
@@ -100,8 +100,8 @@ func (p *Pacer) Period() time.Duration {
 
 // restAhead returns the longest wait for a slot that the pacer grants to a call without a share (reserved part of a
 // pacer). The result of restAhead is RestAhead, or two intervals of a slow rate, but at most the pacer's LongestWait.
-// The wait is short because an idle share that comes into use gets its part only after the slots already granted to
-// calls without a share.
+// The longest wait is short, because an idle share that comes into use gets its part only after the slots that calls
+// without a share already have.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -115,8 +115,8 @@ func (p *Pacer) restAhead() time.Duration {
 // slots that other calls leave.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
-// The method share returns the index of the share (reserved part of a pacer) with the given name in the pacer's list of
-// shares, or -1.
+// The method "share" returns the index of the share (reserved part of a pacer) with the given name in the pacer's list
+// of shares, or -1.
 func (p *Pacer) share(name string) int {
 	for i := range p.Shares {
 		if p.Shares[i].Name == name && name != "" {
@@ -138,8 +138,8 @@ func (p *Pacer) shareName(share int) string {
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
 // partTarget returns a target with a further log of the pacer, beside the log of the whole pacer. A log of the kind
-// "share" is for the calls of the named share (reserved part of the pacer) or, with the name "", for calls without a
-// share. Logs of other kinds are marks and the far log.
+// "share" is for the calls of the named share (reserved part of the pacer). A log with the name "" is for calls without
+// a share. Logs of other kinds are marks and the far log.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
@@ -156,8 +156,8 @@ func (p *Pacer) own(share int) Target {
 
 // The method "rest" returns the target (log with limits) for calls that name no share. Each limit of this target is the
 // pacer's limit minus the parts that are reserved for shares now, but at least 1. The part of an idle share is reserved
-// only in limits with a window longer than SoonWindow. The result "keeps" of the method "rest" is false if all shares
-// are idle and no limit reserves the parts of idle shares, because no part is then subtracted.
+// only in limits with a window longer than SoonWindow. If all shares are idle and no limit reserves the parts of idle
+// shares, no part is subtracted, and the result "keeps" of the method "rest" is false.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -173,9 +173,9 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// The method shut reports whether shares reserve 100 percent of the pacer, so that calls without a share get no
+// The method "shut" reports whether shares reserve 100 percent of the pacer, so that calls without a share get no
 // permits. The argument "asked" of shut is a function that returns the remaining time for which a share is in use. The
-// result "opens" of the method shut is the time until a share is idle, or the window of a limit that reserves all
+// result "opens" of the method "shut" is the time until a share is idle, or the window of a limit that reserves all
 // permits at all times.
 func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, is bool) {
 	percent, used := 0, KeptFor
@@ -194,9 +194,9 @@ func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, 
 	return opens, opens > 0
 }
 
-// The type "demands" remembers the shares (reserved parts) and protected waits (wait classes with slots kept free) of
-// pacers that calls at any instance have used lately. To tell other instances that a share is in use, an instance takes
-// a permit from a log that has no other purpose. Other instances read the log to learn that the share is in use.
+// The type "demands" remembers which shares (reserved parts) and protected waits (wait classes with slots kept free)
+// calls at any instance have used lately. To tell other instances that a share is in use, an instance takes a permit
+// from a log that has no other purpose. Other instances read the log to learn that the share is in use.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // the end of use, by calls at this instance or by marks
@@ -204,7 +204,7 @@ type demands struct {
 	read   map[string]time.Time // by pacer: when this instance last read the marks
 }
 
-// The type demand is a map key that identifies a share (reserved part of a pacer) or a protected wait of a pacer.
+// The type "demand" is a map key that identifies a share (reserved part of a pacer) or a protected wait of a pacer.
 type demand struct{ pacer, share string }
 
 // If calls use a share (reserved part of a pacer), an instance stores a mark once every markEvery. The mark tells other
@@ -264,8 +264,8 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// The method forget removes data about shares and protected waits (wait classes with slots kept free). The function in
-// the argument "stays" returns false for data to remove.
+// The method "forget" removes data about shares and protected waits (wait classes with slots kept free). The function
+// in the argument "stays" returns false for data to remove.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -278,13 +278,13 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// The method mark returns the target of a share's mark. A mark is a log that instances use only to tell each other that
-// the share (reserved part of a pacer) is in use.
+// The method "mark" returns the target of a share's mark. A mark is a log for signals between instances: a permit in
+// the log says that the share (reserved part of a pacer) is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
 
-// The method learn tells other instances about the shares of this call, and reads from the store the other shares in
+// The method "learn" tells other instances about the shares of this call, and reads from the store the other shares in
 // use at the call's pacers.
 func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	now := p.clock()

@@ -13,28 +13,29 @@ import (
 //
 // Every method of Store returns at most 50 ms after the deadline of ctx.
 type Store interface {
-	// TakePermits places the permits of the ask in the logs of all its targets, in one atomic step, and returns when
-	// the result is durable. After an error of TakePermits the result is unknown: the store may or may not have taken
-	// permits, and the caller must not send anything. If ask.Permits is 0, TakePermits takes no permits and returns the
-	// states of the targets. If Ask.Check rejects the ask, TakePermits returns an error and does not change the store.
-	// If the store remembers the same request id with another Ask.Fingerprint (hash of the content), TakePermits
-	// returns a *ReuseError.
+	// In one atomic step, TakePermits places the permits of the request "ask" in the logs of all its targets.
+	// TakePermits returns when the result is durable. After an error of TakePermits the result is unknown: the store
+	// may or may not have taken permits, and the caller must not send anything. If ask.Permits is 0, TakePermits takes
+	// no permits and returns the states of the targets. If Ask.Check rejects the permit request, TakePermits returns an
+	// error and does not change the store. If the store remembers the same request id with another Ask.Fingerprint
+	// (hash of the content), TakePermits returns a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
 	// ReturnPermits gives permits of the ask's request back to the pacers: all permits with future slots, except the
 	// first "used" permits of the request. ReturnPermits changes the request and the logs of all targets in one atomic
-	// step, and returns when the result is durable. The request keeps its other permits. A second ReturnPermits with
-	// the same or a larger argument "used" therefore returns no permits. The argument "ask" of ReturnPermits must have
-	// the Fingerprint of the ask that took the permits, and a MaxWait at least as long. If ForgetPacer removed the log
-	// of a pacer after the request, ReturnPermits does not change the new log of that pacer. Limits still count a slot
-	// that ReturnPermits cannot remove from a log. If the store does not remember the request, ReturnPermits returns no
-	// error. If another ask has used the same request id, ReturnPermits returns a *ReuseError. After any other error of
-	// ReturnPermits, the store may or may not have returned permits, and the caller must not use any of them.
+	// step, and returns when the result is durable. The request keeps its other permits. A second call of ReturnPermits
+	// with the same or a larger argument "used" therefore returns no permits. The argument "ask" of ReturnPermits must
+	// have the Fingerprint of the request that took the permits, and a MaxWait that is at least as long. If ForgetPacer
+	// removed the log of a pacer after the request, ReturnPermits does not change the new log of that pacer. Limits
+	// still count a slot that ReturnPermits cannot remove from a log. If the store does not remember the request,
+	// ReturnPermits returns no error. If another permit request has used the same request id, ReturnPermits returns a
+	// *ReuseError. After any other error of ReturnPermits, the store may or may not have returned permits, and the
+	// caller must not use any of them.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
 	// HasRequest reports whether the store remembers the permit request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
-	// ForgetPacer removes the logs of a pacer of the group, or of AnyGroup, including all logs of its messages or keys.
-	// The next permits of a forgotten pacer go into empty logs. If the pacer has no log, ForgetPacer returns nil. After
-	// ForgetPacer, the store still remembers the permit requests of the pacer.
+	// ForgetPacer removes all logs of a pacer in the group, also the logs of single messages or keys. The group may be
+	// AnyGroup. The next permits of a forgotten pacer go into empty logs. If the pacer has no log, ForgetPacer returns
+	// nil. After ForgetPacer, the store still remembers the permit requests of the pacer.
 	ForgetPacer(ctx context.Context, pacer, group string) error
 	Leases
 }
@@ -53,20 +54,22 @@ type Ask struct {
 	Permits int           // 0 to MaxPermits; 0 only returns the state
 	MaxWait time.Duration // the longest wait for a slot, 0 to MaxWait; 0: only slots that may start now
 	// Request identifies the request of a client. For the time RememberedFor, a repeated request gets the same slots
-	// again. The zero Request means that the ask has no request id.
+	// again. The zero Request means that the permit request has no request id.
 	Request Request
-	// Content is a hash of everything that the request asks for. By this hash, a store tells a repetition from a
-	// different ask. If Content is zero, the store uses a hash of the targets and permits instead.
+	// Content is a hash of everything that the request asks for. With this hash, a store recognizes whether a request
+	// is a repetition or a different permit request. If Content is zero, the store uses a hash of the targets and
+	// permits instead.
 	Content [8]byte
 	// If the field Continues is true, the request continues an earlier request whose grant had Grant.More set. The
 	// store remembers a continuing request even if the store grants no permits, so that a repetition gets no permits
 	// either.
 	Continues bool
-	// If the field Ends is true, the ask takes no permits. If the store does not know the request yet, the store
-	// remembers the request without permits. A delayed ask with the same request id then gets no permits.
+	// If the field Ends is true, the permit request takes no permits. If the store does not know the request yet, the
+	// store remembers the request without permits. Afterwards, a delayed request with the same request id gets no
+	// permits.
 	Ends bool
 	// The store remembers the request for RememberFor plus the longer of Lasts and MaxWait. For a step of a call, Lasts
-	// is the longest wait of the whole call, plus callLasts for the first of several steps.
+	// is the longest wait of the whole call. For the first of several steps, callLasts is added.
 	Lasts time.Duration
 }
 
@@ -81,8 +84,8 @@ const RememberFor = time.Minute
 // RememberedFor returns the time for which a store remembers the request for permits.
 func (a *Ask) RememberedFor() time.Duration { return max(a.MaxWait, a.Lasts) + RememberFor }
 
-// The method Remembers reports whether a store must remember the request id of a request for permits, if the store has
-// granted the given number of permits.
+// The method Remembers reports whether a store must remember the request for permits after it has granted the given
+// number of permits.
 func (a *Ask) Remembers(granted int) bool {
 	return a.Request != (Request{}) && (granted > 0 || a.Continues || a.Ends)
 }
@@ -130,7 +133,7 @@ func (a *Ask) Check() error {
 	return nil
 }
 
-// Group returns the pacer group of the ask's targets, or "" if the ask has no targets.
+// Group returns the pacer group of the request's targets, or "" if the permit request has no targets.
 func (a *Ask) Group() string {
 	if len(a.Targets) == 0 {
 		return ""
@@ -146,9 +149,9 @@ type Grant struct {
 	Replayed bool      // true if an earlier call with the same request received this grant
 	More     bool      // the grant ended because of MostSteps: the next request can get more permits at once
 	// Next is the wait until the slot that one more permit would get. The fields Target and Limit name the limit that
-	// prevents an earlier slot for this permit: Target is an index into the targets of the ask, and Limit is an index
-	// into the limits of this target. The field Limit is ByQueue if only the newest slot in the target's log prevents
-	// an earlier slot. The field Target is -1 if Next is 0.
+	// prevents an earlier slot for this permit: Target is the index of a target in the permit request, and Limit is the
+	// index of one of this target's limits. The field Limit is ByQueue if only the newest slot in the target's log
+	// prevents an earlier slot. The field Target is -1 if Next is 0.
 	Next   time.Duration
 	Target int
 	Limit  int

@@ -13,9 +13,9 @@ type underway struct {
 	calls map[Request]chan struct{} // closed when the call ends
 }
 
-// The method enter waits until no other call of this instance works on the same request for permits. The caller of
-// enter must call the returned function "leave" when its work on the request is finished. If the call has no request
-// id, the method enter does not wait. If ctx ends during the wait, enter returns the cause of ctx.
+// The method "enter" waits until no other call of this instance works on the same request for permits. The caller of
+// "enter" must call the returned function "leave" when its work on the request is finished. If the call has no request
+// id, the method "enter" does not wait. If ctx ends during the wait, "enter" returns the cause of ctx.
 func (u *underway) enter(ctx context.Context, r Request) (leave func(), err error) {
 	if r == (Request{}) {
 		return func() {}, nil

@@ -48,8 +48,8 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// The method "left" returns the remaining length of the quiet hours when the local clock shows the given time. If the
-// quiet hours do not apply at that time, the result is 0.
+// The method "left" returns the remaining length of the quiet hours at the given local time of day. If the quiet hours
+// do not apply at this time, "left" returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
@@ -70,8 +70,8 @@ type Piece struct {
 	Until time.Time
 }
 
-// The constant farthest is the length of the search for an opening (time without quiet hours). The period "farthest"
-// contains all clock changes of a whole year.
+// The constant "farthest" is the length of the search for an opening (time without quiet hours). The period "farthest"
+// is longer than a year, so that it contains all clock changes of a year.
 const farthest = 400 * day
 
 // The function At returns a period that begins at t. During the whole period, quiet hours either apply or do not apply.
@@ -83,8 +83,8 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// The function opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such
-// time. If quiet hours apply during a whole day, opening() skips all following days up to the next clock change,
+// The function "opening" returns the first time at or after t at which no quiet hours apply, or zero if there is no
+// such time. If quiet hours apply during a whole day, opening() skips all following days up to the next clock change,
 // because these days are equal.
 func opening(clocks []Clock, t time.Time) time.Time {
 	for last := t.Add(farthest); t.Before(last); {
@@ -121,8 +121,9 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// The function step returns the index of the first of the clocks whose quiet hours apply at the time t, or -1. The
-// result "until" of step is a later time, at most the next clock change, until which the index stays the same.
+// The function "step" returns the index of the first element of "clocks" (quiet hours with their time zones) whose
+// quiet hours apply at the time t. If no quiet hours apply at the time t, "step" returns -1. The result "until" of step
+// is a later time, at most the next clock change, until which the index stays the same.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)
@@ -152,8 +153,8 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// The method "away" returns the time until the quiet hours begin, when the local clock shows the argument "shown". The
-// caller of away makes sure that the quiet hours do not apply at that time.
+// The method "away" returns the time from the local time of day "shown" until the quiet hours begin. The caller of away
+// makes sure that the quiet hours do not apply at that time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }

@@ -4,8 +4,8 @@ import "time"
 
 // SilentDays counts the days during which quiet hours apply in every minute, and returns the beginning of the first
 // such day. SilentDays checks the days from the day of the argument "from" to the day before the argument "until", in
-// the time zone of the argument "place". If quiet hours leave some minute of each day free, the result "first" is
-// zero. SilentDays checks only one of the days between two clock changes, because these days are equal.
+// the time zone of the argument "place". If every day has a minute without quiet hours, the result "first" is the zero
+// time. SilentDays checks only one of the days between two clock changes, because these days are equal.
 func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (first time.Time, days int) {
 	all := append([]Clock{{Location: place}}, clocks...)
 	for start := startOfDay(from.In(place)); start.Before(until); {
@@ -37,8 +37,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// startOfDay returns the first time of the day of t, in the time zone of t. If a clock change skips midnight, the day
-// begins at the change. If midnight occurs twice, the day begins at the first midnight.
+// startOfDay returns the time at which the day that contains t begins, in the time zone of t. If a clock change skips
+// midnight, the day begins at the change. If midnight occurs twice, the day begins at the first midnight.
 func startOfDay(t time.Time) time.Time {
 	year, month, date := t.Date()
 	noon := time.Date(year, month, date, 12, 0, 0, 0, t.Location())

@@ -10,7 +10,7 @@ type Timeline struct {
 	days   map[int64][]stretch // by the number of days since 1970, in UTC
 }
 
-// The type stretch is a period of quiet hours within one day in UTC.
+// The type "stretch" is a period of quiet hours within one day in UTC.
 type stretch struct {
 	from, end time.Time
 	opens     time.Time // zero: never
@@ -47,7 +47,7 @@ func dayOf(t time.Time) int64 {
 	return number
 }
 
-// The method stretches returns the periods of quiet hours on the day in UTC that begins at t.
+// The method "stretches" returns the periods of quiet hours on the day in UTC that begins at t.
 func (l *Timeline) stretches(t time.Time) (stretches []stretch) {
 	for end := t.Add(day); t.Before(end); {
 		piece := At(l.clocks, t)

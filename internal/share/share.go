@@ -88,7 +88,7 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// The function bound returns the lowest hash that is outside a share of the given percentage. For a share with every
+// The function "bound" returns the lowest hash that is outside a share of the given percentage. For a share with every
 // hash, the result "all" is true, because no 64-bit number is above the highest hash.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {

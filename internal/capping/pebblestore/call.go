@@ -17,16 +17,16 @@ import (
 )
 
 // A step is a function that decides about one user of a call and stores the result at the user's index in the call. If
-// the user's log changes, the step function appends the entries of the new log to dst. In this case, the step function
-// also returns the extended dst, and true as the result "changed". If the new log has no entries, the store removes the
-// user's log.
+// the user's log changes, the step function appends the entries of the new log to dst. If the user's log changes, the
+// step function returns the extended dst, and true as the result "changed". If the new log has no entries, the store
+// removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
 // The type "counting" describes the message counts that a call changes in one step with the users' logs. The zero value
 // of the type "counting" changes no counts.
 type counting struct {
 	lives Lives
-	// The function tally adds the change of one user's log to the counts in t.
+	// The function "tally" adds the change of one user's log to the counts in t.
 	tally func(t *Tally, before, after capping.Log)
 }
 
@@ -72,8 +72,8 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// The method run decides about all users of a call, in several groups (portions) at the same time. If run returns an
-// error, no result of the call is valid.
+// The method "run" decides about all users of a call, in several groups (portions) at the same time. If "run" returns
+// an error, no result of the call is valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	_, part := trace.Start(ctx, "judge and write")
 	defer part.End()
@@ -89,9 +89,9 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions decides about one portion of the call's users after another. doPortions ends when no portion is left, the
-// deadline has passed, the caller has left or the database is out of service. If the deadline has passed or the
-// database is out of service, the method run returns the error.
+// doPortions decides about one portion of the call's users after another. The method doPortions ends when no portion is
+// left, the deadline has passed, the caller has left or the database is out of service. If the deadline has passed or
+// the database is out of service, the method "run" returns the error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -120,8 +120,8 @@ type worker struct {
 	tally   Tally
 }
 
-// The method log returns the user's log, or an empty log, and reports whether the log was in the cache. The returned
-// log is valid until the next call of the method log or the next Put of the cache.
+// The method "log" returns the user's log, or an empty log, and reports whether the log was in the cache. The returned
+// log is valid until the next call of the method "log" or the next Put of the cache.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
@@ -187,8 +187,9 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	}
 }
 
-// The method put adds the user's new log to the database batch. If the value has no entries, put adds a removal of the
-// log instead. The argument "value" of the method put must begin with the format version from beginLog.
+// The method "put" adds the user's new log to the database batch. If the new log has no entries, "put" adds a removal
+// of the user's log to the batch. The argument "value" of the method "put" must begin with the format version from
+// beginLog.
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

@@ -15,7 +15,6 @@ import (
 	"capper/internal/live"
 )
 
-// openChanges loads the live changes (changes of sets by API calls) from an open database.
 func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 	c := newChanges(db, logger)
 	damage := c.load()
@@ -44,8 +43,8 @@ func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
 	return c
 }
 
-// The method load reads all live changes (changes of sets by API calls) from the database into the lists in memory. If
-// a record of a live change cannot be read, load returns an error.
+// The method "load" reads all live changes (changes of sets by API calls) from the database into the lists in memory.
+// If a record of a live change cannot be read, "load" returns an error.
 func (c *changeLog) load() error {
 	freed, err := c.loadFreed()
 	if err != nil {
@@ -66,15 +65,15 @@ func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
 	return live.DecodeFreed(value)
 }
 
-// The method add applies a record of live changes (changes by API calls) from the database to the lists in memory.
+// The method "add" applies a record of live changes (changes by API calls) from the database to the lists in memory.
 func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.lists.Apply(r)
 	c.count(prefix, r, 1)
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls the function "do" for every stored record of live changes (changes by API calls), and sets c.next to
-// a number above all record numbers.
+// eachRecord calls the function "do" for every stored record of live changes (changes by API calls). It then sets
+// c.next to a number above all record numbers.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -84,9 +83,9 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls the function "do" for records of live changes (changes by API calls). The keys of these records have
-// the prefix, and at least the number in the argument "from". eachFrom returns the number of the last found record, and
-// an error if a record cannot be read.
+// eachFrom calls the function "do" for records of live changes (changes by API calls). The keys of these records begin
+// with the prefix, and the records' numbers are at least the argument "from". The method eachFrom returns the number of
+// the last found record, and an error if a record cannot be read.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})
@@ -103,8 +102,8 @@ func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.R
 	return last, errors.Join(err, it.Close())
 }
 
-// decodeChange decodes the key and the value of a change record. The returned number is valid even if the value cannot
-// be decoded.
+// decodeChange decodes the key and the value of a change record. If the value cannot be decoded, decodeChange still
+// returns the record's number from the key.
 func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) {
 	number, ok := changeNumber(key)
 	if !ok {
@@ -116,8 +115,8 @@ func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) 
 	return number, r, nil
 }
 
-// The function salvage loads the readable records of a damaged log of live changes (changes by API calls), and writes
-// the log again with these records.
+// The function "salvage" repairs a damaged log of live changes (changes by API calls): it loads the readable records,
+// and writes the log again with these records.
 func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
 	c := newChanges(db, logger)
 	if freed, err := c.loadFreed(); err == nil {
@@ -155,8 +154,8 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// The method rewrite replaces the stored change records by records with the changes in memory, except the pending
-// records (records of calls in progress). The method rewrite also reads the new records back to check them.
+// The method "rewrite" replaces the stored change records by records with the changes in memory, except the pending
+// records (records of calls in progress). The method "rewrite" also reads the new records back to check them.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()
@@ -182,8 +181,8 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// The method mend writes all live changes (changes by API calls) from memory to the database again, because some stored
-// records could not be read. The method mend loses no live change, because the memory has every live change.
+// The method "mend" writes all live changes (changes by API calls) from memory to the database again, because some
+// stored records could not be read. The method "mend" loses no live change, because the memory has every live change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

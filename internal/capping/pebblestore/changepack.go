@@ -31,7 +31,7 @@ type packing struct {
 	pause  int        // number of steps before the next pass for changes of the kind Forgotten
 	floor  int        // number of changes after the last pass
 	// If changeLog.forgot equals clean, a pass has removed every change that a change of the kind Forgotten cancels.
-	// The value -1 means that no such pass has ended.
+	// The value -1 means that no ended pass has removed all these changes.
 	clean int
 	from  uint64 // lowest possible number of a record of a small call, so that reads skip removed keys
 }
@@ -89,8 +89,8 @@ func (c *changeLog) packSome() (busy bool, err error) {
 	return c.continuePass()
 }
 
-// The method need returns the number of stored records of small calls, and reports whether a pass over the full records
-// must start.
+// The method "need" returns the number of stored records of small calls, and reports whether a pass over the full
+// records must start.
 func (c *changeLog) need() (fresh int, pass bool) {
 	p := &c.packing
 	c.mu.Lock()
@@ -108,8 +108,8 @@ func (c *changeLog) standing() (n int) {
 	return n
 }
 
-// packFresh packs the oldest change records of small calls into full records, and returns the remaining number of
-// records of small calls.
+// packFresh packs the oldest change records of small calls into full records. It returns the number of records that are
+// not packed yet.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
 	found, err := c.read(freshPrefix, c.packing.from, end, skip)
@@ -130,8 +130,8 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// The method "applied" returns the number of the next change record. The changes of all records with lower numbers are
-// also in the lists in memory, except possibly the changes of the pending records in the result "except".
+// The method "applied" returns the number of the next change record. The lists in memory contain the changes of all
+// records with lower numbers. Only the changes of the pending records in the result "except" may be missing.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +195,8 @@ type records struct {
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// The method read reads the change records with numbers from the argument "from" to below the argument "end", except
-// the records in the argument "skip".
+// The method "read" reads the change records with numbers from "from" to below "end", except the records in the
+// argument "skip".
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})
@@ -221,7 +221,7 @@ func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (foun
 	return found, errors.Join(err, it.Close())
 }
 
-// The method replace replaces the change records in the argument "found" by packed records, in one atomic step.
+// The method "replace" replaces the change records in the argument "found" by packed records, in one atomic step.
 func (c *changeLog) replace(prefix []byte, found records, packed []*live.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -124,7 +124,7 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	return live.Stored{At: record.Runs[0].At, Superseded: followed + c.lists.Superseded(record)}, nil
 }
 
-// The method write commits the change records of the batch to the database, without a sync to the disk. The written
+// The method "write" commits the change records of the batch to the database, without a sync to the disk. The written
 // records are pending until their changes are also in the lists in memory.
 func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
 	c.mu.Lock()
@@ -158,16 +158,16 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// The method put adds one record of live changes (changes by API calls) with the next record number to the database
-// batch. The caller of the method put must hold the lock c.mu, and must commit the batch.
+// The method "put" adds one record of live changes (changes by API calls) with the next record number to the database
+// batch. The caller of the method "put" must hold the lock c.mu, and must commit the batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
 	c.count(prefix, r, 1)
 }
 
-// The method count adds the change record to the counters of the changeLog; n = -1 subtracts the record. The caller of
-// the method count must hold c.mu.
+// The method "count" adds the change record to the counters of the changeLog; n = -1 subtracts the record. The caller
+// of the method "count" must hold c.mu.
 func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
 	if bytes.Equal(prefix, freshPrefix) {
 		c.fresh += n
@@ -228,8 +228,8 @@ func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Rem
 
 // The method Free durably stores a time for each set: all generations (published versions) in use contain the set's
 // changes up to this time. The method Free also removes the freed changes from memory. If a set has no live changes
-// (changes by API calls) up to its time, Free stores no time for the set, so that older generations of segments stay
-// usable.
+// (changes by API calls) up to its time, Free stores no time for the set. Without such a time, older generations
+// (published versions) of segments stay usable.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

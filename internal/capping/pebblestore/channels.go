@@ -34,10 +34,10 @@ type notedChannels struct {
 	noted storedChannels
 }
 
-// The method "with" returns the list of channels to store when a policy with the given channels takes effect. The
-// result of the method "with" omits a channel that no policy has had for twice the given retention (storage time of
-// sends, in milliseconds). No log contains an omitted channel any more. The method "with" returns an error if stored
-// sends have another number for a channel of the policy, or another channel for its number.
+// The method "with" returns the list of channels that the database must hold when a policy with the given channels
+// takes effect. The result of the method "with" omits a channel that no policy has had for twice the given retention
+// (storage time of sends, in milliseconds). No log contains an omitted channel any more. The method "with" returns an
+// error if stored sends have another number for a channel of the policy, or another channel for its number.
 func (s storedChannels) with(
 	channels map[string]capping.Channel, now capping.Instant, retention int64,
 ) (storedChannels, error) {
@@ -75,7 +75,7 @@ func numberConflict(name string, number capping.Channel, stored string, has capp
 
 // The method Announce tells the store the policy that the service is about to use. If the numbers of the policy's
 // channels contradict the numbers in stored sends, Announce returns an error, and the service must not use the policy.
-// A store that has never recorded a send accepts any numbers of channels.
+// A store that has never recorded a send accepts a policy with any channel numbers.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	s.channels.mu.Lock()
 	defer s.channels.mu.Unlock()

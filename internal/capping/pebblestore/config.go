@@ -73,7 +73,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// The method database returns the part of the configuration that package database needs.
+// The method "database" returns the part of the configuration that package database needs.
 func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,

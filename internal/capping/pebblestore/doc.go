@@ -29,7 +29,7 @@
 //     users with a common lock). A call releases its locks after about a thousand users, so that a large call does not
 //     block a small one for long.
 //   - The store returns Allowed, Replayed and grants of permits only after an fsync that makes the decisions durable. A
-//     crash can lose only sends whose verdict was never returned.
+//     crash can lose a send only if the store has not returned a verdict for it.
 //   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
 //     the disk is unknown. The process continues, and calls can still read logs.
 //   - If the log of a user is unreadable, only this user is unavailable. If a block of a Pebble table is damaged, all

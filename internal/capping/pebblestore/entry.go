@@ -22,7 +22,7 @@ type entry struct {
 	weight int         // size of the log in bytes, as the cache counts it
 }
 
-// The method write adds the changed parts of the pacer's log to the database batch.
+// The method "write" adds the changed parts of the pacer's log to the database batch.
 func (e *entry) write(batch *pebble.Batch) {
 	// Set returns an error only for indexed batches.
 	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs), e.log.Ahead.Append(nil)}), nil)
@@ -32,14 +32,14 @@ func (e *entry) write(batch *pebble.Batch) {
 	e.stored = len(e.log.Runs)
 }
 
-// The method clear adds a removal of the pacer's log to the database batch.
+// The method "clear" adds a removal of the pacer's log to the database batch.
 func (e *entry) clear(batch *pebble.Batch) {
 	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
-// The method load reads the log of the pacer from the database. If the database has no log of the pacer, the entry
-// stays empty. If parts of the stored log are missing, the method load returns an error.
+// The method "load" reads the log of the pacer from the database. If the database has no log of the pacer, the entry
+// stays empty. If parts of the stored log are missing, the method "load" returns an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -70,7 +70,8 @@ func (e *entry) load(db *database.DB) error {
 	return e.set(head, runs)
 }
 
-// The method set puts the decoded head and the runs of permits into the entry.
+// The method "set" puts the decoded head (first stored value) of a pacer's log, and its runs of permits, into the
+// entry.
 func (e *entry) set(head head, runs []byte) error {
 	log, err := pacing.DecodeRuns(runs, head.total)
 	if err != nil {
@@ -86,8 +87,8 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// The type head is the first stored value of a pacer's log: the data about the whole log. In the database, the runs of
-// permits follow the head of the log.
+// The type "head" is the first stored value of a pacer's log: the data about the whole log. In the database, the runs
+// of permits follow the head (first stored value) of the log.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
 	total int64       // total number of permits that were added to the log
@@ -95,8 +96,8 @@ type head struct {
 	ahead []byte      // encoded slots ahead
 }
 
-// Each stored head of a pacer's log begins with a version byte. Programs that know only headVersion cannot read a log
-// with slots ahead (see package pacing).
+// The stored head (first stored value) of a pacer's log begins with a version byte. Programs that know only headVersion
+// cannot read a log with slots ahead (see package pacing).
 const (
 	headVersion  = 1
 	aheadVersion = 2 // the head ends with slots ahead

@@ -39,7 +39,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	return err
 }
 
-// The function judging returns a step function that decides about one user of the batch and records an allowed send.
+// The function "judging" returns a step function that decides about one user of the batch and records an allowed send.
 func judging(c *call, b *capping.Batch) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
@@ -130,8 +130,8 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return err
 }
 
-// The function releasing returns a step function that removes the sends with the token (short hash of a message) from
-// one user's log. The step function keeps sends that surely followed the caller's call.
+// The function "releasing" returns a step function that removes the sends with the token (short hash of a message) from
+// one user's log. The step function keeps sends that were certainly recorded after the caller's call.
 func releasing(c *call, channel capping.Channel, token capping.Token, caller capping.Caller) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token, caller.Later(now, 0))

@@ -13,19 +13,20 @@ import (
 )
 
 // The type "lives" holds the number of the current life (the time since the last reset) of each pacer. The keys of a
-// pacer's logs begin with the number of the pacer's life. The first life of a pacer has the number 0. After a reset,
-// the next life gets a number above the numbers of all pacers' lives. The keys of new logs therefore sort after the
-// keys of all old logs. Reads of logs after a reset do not touch a damaged block of logs from before the reset.
+// pacer's logs begin with the number of the pacer's life (time between two resets). The first life of a pacer has the
+// number 0. After a reset, the next life of the pacer (time between two resets) gets a number above the numbers of all
+// pacers' lives. After a reset, the keys of a pacer's new logs therefore sort after the keys of all old logs. Reads of
+// logs after a reset do not touch a damaged block of logs from before the reset.
 type lives map[string]uint32
 
 // lifeKey returns the database key for the number of the pacer's current life (the time since the last reset). The
-// store never removes the key of a life's number.
+// store never removes the key with the number of a pacer's life (time between two resets).
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "
 
-// resetKey returns the database key for the time of the pacer's last reset. The value of a reset key holds the number
-// of the current life and the time of the reset.
+// resetKey returns the database key for the time of the pacer's last reset. The value of a reset key holds the time of
+// the last reset, and the number of the pacer's life since this reset.
 func resetKey(pacer string) []byte { return append([]byte(resetPrefix), pacer...) }
 
 const resetPrefix = "\x00reset "

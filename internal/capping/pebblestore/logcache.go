@@ -12,11 +12,12 @@ import (
 // the cache need no database read. Every write of a log also updates the cache, so a cached log is always the newest
 // log of the user. Only the goroutine that holds the stripe's lock may use the cache.
 //
-// The cached logs (items) are stored one after another in slabs (byte slices of equal size). Slabs contain no pointers,
-// so the garbage collector does not scan them. If all slabs are full, the cache empties and reuses the oldest slab.
+// The cached logs (items) are stored one after another in slabs (byte slices of equal size). Slabs (byte slices with
+// logs) contain no pointers, so the garbage collector does not scan them. If all slabs (byte slices with logs) are
+// full, the cache empties and reuses the oldest slab.
 type logCache struct {
-	// The field slots is a hash table with linear probing, from users to their cached logs. The value of a slot is 1 +
-	// the position of a cached log (slab × slabSize + offset). The value 0 means a free slot.
+	// The field "slots" is a hash table with linear probing, from users to their cached logs. The value of a slot is 1
+	// + the position of a cached log (slab × slabSize + offset). The value 0 means a free slot.
 	slots   []uint32
 	seed    uint32 // seed of the hash, so that chosen ids cannot all collide
 	users   int
@@ -36,7 +37,7 @@ const (
 )
 
 // slabsFor returns the number of slabs (byte slices of equal size) in a cache of the given size in bytes. The hash
-// table of the cache takes a sixth of the bytes.
+// table of the cache takes a sixth of the cache's bytes.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
@@ -44,13 +45,13 @@ func slabsFor(bytes int64) int {
 // newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache of logs with at most the given number of slabs. The argument "wide" of
-// newLogCacheOf is true if users are id images (64-bit numbers that stand for ids).
+// newLogCacheOf returns an empty cache of logs with at most the given number of slabs (byte slices of equal size). The
+// argument "wide" of newLogCacheOf is true if users are id images (64-bit numbers that stand for ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
 
-// The method header returns the number of bytes before the log entries in an item (a cached log).
+// The method "header" returns the number of bytes before the log entries in an item (a cached log).
 func (c *logCache) header() int {
 	if c.wide {
 		return wideHeader
@@ -69,8 +70,8 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// The method item returns the bytes of a cached log. The argument "slot" of the method item is the value of the log's
-// slot in the hash table.
+// The method "item" returns the bytes of a cached log. The argument "slot" of the method "item" is the value of the
+// log's slot in the hash table.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -111,8 +112,8 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// The method reserve allocates space for an item of the given size in a slab of the cache. The result of the method
-// reserve is the value for the log's slot in the hash table.
+// The method "reserve" allocates space for an item of the given size in a slab of the cache. The result of the method
+// "reserve" is the value for the log's slot in the hash table.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -141,8 +142,8 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// The method find returns the position of the user in the hash table of the cache. For a user who is not in the cache,
-// find returns the free slot of the table where the user would be.
+// The method "find" returns the position of the user in the hash table of the cache. For a user who is not in the
+// cache, "find" returns the free slot of the table where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
@@ -190,8 +191,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot frees one slot of the hash table with linear probing. freeSlot moves the following slots up, so that no
-// search ends too early.
+// freeSlot frees one slot of the hash table with linear probing. The method freeSlot moves the following slots up, so
+// that no search ends too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

@@ -36,7 +36,6 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	return err
 }
 
-// The function "cloned" returns copies of the logs.
 func cloned(logs []capping.Log) []capping.Log {
 	size := 0
 	for _, log := range logs {
@@ -72,7 +71,7 @@ func (s *Store) merge(ctx context.Context, c *call, m *capping.Merge) error {
 	return s.db.Sync(ctx) // an existing send may come from a call that is not durable yet
 }
 
-// The function merging returns a step function that merges one of the given logs into one user's log.
+// The function "merging" returns a step function that merges one of the given logs into one user's log.
 func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, added := log.Union(dst, logs[index], now-capping.Instant(retention.Milliseconds()))
@@ -113,8 +112,9 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	return c, nil
 }
 
-// membersOf returns a function that reports whether the log has an entry with the same time, channel and token as a
-// given entry. A merge does not change the times of existing entries, so equal entries also have equal times.
+// membersOf returns a function that reports whether the log has an entry with the same time, channel and token (short
+// hash of a message) as a given entry. A merge does not change the times of existing entries, so equal entries also
+// have equal times.
 func membersOf(log capping.Log) func(capping.Entry) bool {
 	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {

@@ -20,8 +20,8 @@ func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	return keep, keep && s.memory.Due(b)
 }
 
-// The method remember writes the texts of the messages to the database. The texts expire at the same time as sends that
-// are recorded now, and become durable with the next sync.
+// The method "remember" writes the texts of the messages to the database. The texts expire at the same time as sends
+// that are recorded now, and become durable with the next sync.
 func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	return found, nil
 }
 
-// The method message returns the remembered message of the token (short hash of a message). For an unknown token, the
-// method message returns a message without an ID.
+// The method "message" returns the remembered message of the token (short hash of a message). For an unknown token
+// (short hash of a message), the method "message" returns a message without an ID.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
 	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
 		value, err := s.db.Lookup(messageKey(kind, token))

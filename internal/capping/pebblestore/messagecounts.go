@@ -22,7 +22,6 @@ type messageCounts struct {
 	known map[id]known
 }
 
-// newMessages returns the messageCounts of an open database.
 func newMessages(db *database.DB, logger *slog.Logger, memory *capping.MessageMemory) *messageCounts {
 	return &messageCounts{db: db, logger: logger, memory: memory, known: make(map[id]known)}
 }

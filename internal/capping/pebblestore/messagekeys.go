@@ -42,8 +42,8 @@ func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
 
-// The function minute returns the instant in whole minutes. The keys of the list of messages are sorted by the minute
-// of each message's last call.
+// The function "minute" returns the instant in whole minutes. In the list of messages, keys are sorted by the minute of
+// each message's last call.
 func minute(at capping.Instant) int64 { return int64(max(at, 0)) / 60_000 }
 
 func listKey(at capping.Instant, i id) []byte {
@@ -51,8 +51,8 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// The function "listed" returns the message, the channel and the minute of the last call from a key of the list of
-// messages.
+// The function "listed" decodes a key of the list of messages: the message, the channel and the minute of the last
+// call.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)
 	if !ok || len(rest) != 5+idSize {

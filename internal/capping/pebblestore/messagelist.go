@@ -48,7 +48,7 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 }
 
 // mostListed is the maximum number of messages that the store reads for one page of messages by last call. After the
-// store has read mostListed messages, the page ends, and the next page continues from there.
+// store has read mostListed messages, the page ends, and the next page begins after the last read message.
 const mostListed = 500_000
 
 // A listing is a walk over the list of messages, from the latest call backwards.
@@ -96,9 +96,9 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// The method walk finds the messages of the page. If the walk stops because it has read mostListed messages, the result
-// "reached" is the position of the stop. If the walk ends before it has read so many messages, the result "reached" is
-// nil.
+// The method "walk" finds the messages of the page. If the walk stops because it has read mostListed messages, the
+// result "reached" is the position of the stop. If the walk ends before it has read mostListed messages, the result
+// "reached" is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -126,7 +126,7 @@ func (l *listing) walk(ctx context.Context) (reached *messages.Position, err err
 	return reached, errors.Join(err, it.Close())
 }
 
-// The method upper returns the database key at which the walk over the list of messages starts: a key after all
+// The method "upper" returns the database key at which the walk over the list of messages starts: a key after all
 // messages that may match the query.
 func (l *listing) upper() []byte {
 	until := capping.Never
@@ -142,7 +142,7 @@ func (l *listing) upper() []byte {
 	return listKey(until+60_000, id{})
 }
 
-// The method add adds one message of the list to the found messages, if the message matches the query.
+// The method "add" adds one message of the list to the found messages, if the message matches the query.
 func (l *listing) add(i id, value []byte) error {
 	one, err := l.c.candidate(i, value)
 	if err != nil || one == nil {
@@ -172,8 +172,8 @@ func listValue(r *record) []byte {
 	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
 }
 
-// The method candidate decodes one value of the stored list of messages. If the value has another version, the method
-// candidate reads the record of the message instead, and returns nil if the message has no record.
+// The method "candidate" decodes one value of the stored list of messages. If the value has another version, the method
+// "candidate" reads the record of the message instead, and returns nil if the message has no record.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

@@ -46,7 +46,7 @@ func (r *record) key(i id) messages.Key {
 	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
 }
 
-// The method load returns the stored record of a message on a channel, or nil if no record exists.
+// The method "load" returns the stored record of a message on a channel, or nil if no record exists.
 func (c *messageCounts) load(i id) (*record, error) {
 	value, err := c.db.Lookup(recordKey(i))
 	if err != nil || value == nil {
@@ -58,16 +58,16 @@ func (c *messageCounts) load(i id) (*record, error) {
 // The type "known" is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
-// The constant "rest" is a maximum difference in milliseconds: the real last call about a message is at most this much
-// later than the stored time.
+// The real last call about a message is at most "rest" milliseconds later than the stored time of the last call.
 const rest = capping.Instant(3_600_000)
 
 // mostKnown is the largest number of message records that the cache in memory holds.
 const mostKnown = 10_000
 
-// Begin returns the life of the message's counts, that is, the time at which the counts began. A call counts its sends
-// under the life of the message's counts. The method Begin creates a missing record of the message. If the record
-// cannot be read, Begin returns no life, and the call does not count its sends.
+// Begin returns the life of the message's counts, that is, the time at which the counts began. A call stores its counts
+// of sends under the life of the message's counts (the time at which these counts began). The method Begin creates a
+// missing record of the message. If the record cannot be read, Begin returns no life, and the store does not count the
+// sends of the call.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -102,8 +102,8 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// The method put writes the record of a message on a channel, with the time of the last call. The caller of the method
-// put must hold c.mu.
+// The method "put" writes the record of a message on a channel, with the time of the last call. The caller of the
+// method "put" must hold c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
 	r.Last = max(before, at)
@@ -162,7 +162,7 @@ func livesOf(i id, begun capping.Instant) Lives {
 	return Lives{{i, begun}}
 }
 
-// The method life returns the time at which the counts of a message on a channel began, or 0 if the store does not
+// The method "life" returns the time at which the counts of a message on a channel began, or 0 if the store does not
 // count the message.
 func (c *messageCounts) life(i id) capping.Instant {
 	c.mu.Lock()
@@ -181,12 +181,12 @@ func (c *messageCounts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// The type life identifies the counts of a message on one channel by the time at which the counts began.
+// The type "life" identifies the counts of a message on one channel by the time at which the counts began.
 type life struct {
 	id
 	begun capping.Instant
 }
 
-// Lives lists the counts of sends that a call changes, by message and channel. With empty Lives, a call counts no
-// sends.
+// Lives lists the counts of sends that a call changes, by message and channel. If Lives is empty, the store counts no
+// sends of the call.
 type Lives []life

@@ -14,8 +14,8 @@ import (
 // messagesSweepFrom returns the database key at which the sweep of messages with expired counts begins.
 func messagesSweepFrom() []byte { return slices.Clone(listPrefix) }
 
-// The method Sweep removes expired counts of messages. One call checks at most "most" messages, from the given key of
-// the list of messages on. Sweep returns the key for the start of the next call, or nil if no older message is left.
+// The method Sweep removes expired counts of messages. One call of Sweep checks at most "most" messages of the list,
+// beginning at the given key. Sweep returns the key for the start of the next call, or nil if no older message is left.
 // The method Sweep skips unreadable messages.
 func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte, err error) {
 	horizon := now - capping.Instant(keep.Milliseconds())
@@ -42,8 +42,9 @@ func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep t
 	return next, nil
 }
 
-// The method remove removes the counts of a message, unless the last call about the message was later than the argument
-// "horizon". Counts of activity (see messages.IsActivity) are kept longer than other counts.
+// If the last call about a message was not later than the argument "horizon", the method "remove" removes the counts of
+// the message. The store keeps counts of activity (decisions of an hour, see messages.IsActivity) longer than other
+// counts.
 func (c *messageCounts) remove(i id, horizon, now capping.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

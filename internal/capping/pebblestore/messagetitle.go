@@ -14,8 +14,8 @@ import (
 	"capper/internal/messages"
 )
 
-// The type title is the stored title of a message. Versions of capper without titles leave the database keys of titles
-// unchanged.
+// The type "title" is the stored title of a message. Versions of capper without titles leave the database keys of
+// titles unchanged.
 type title struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -105,9 +105,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles removes titles of messages without counts that are older than the argument "keep". One call checks at
-// most "most" titles, from the given key on. SweepTitles returns the key for the start of the next call, or nil after
-// the last title. SweepTitles skips unreadable titles.
+// SweepTitles removes titles of messages without counts that are older than the argument "keep". One call of
+// SweepTitles checks at most "most" titles, beginning at the given key. SweepTitles returns the key for the start of
+// the next call, or nil after the last title. SweepTitles skips unreadable titles.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})
@@ -136,8 +136,8 @@ func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, 
 	return next, nil
 }
 
-// removeTitle removes the title of a message, unless the title was set later than the argument "horizon", or the
-// message has counts.
+// removeTitle removes the title of a message if the message has no counts, and if the title was not set after the time
+// "horizon".
 func (c *messageCounts) removeTitle(key []byte, horizon capping.Instant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

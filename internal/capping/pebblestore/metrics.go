@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The type metrics holds the Prometheus metrics that only the embedded store has. Package measure has the metrics of
+// The type "metrics" holds the Prometheus metrics that only the embedded store has. Package measure has the metrics of
 // calls, which are the same for all stores.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
@@ -20,7 +20,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// The method register registers the metrics of the embedded store. If the registerer is nil, register does nothing.
+// The method "register" registers the metrics of the embedded store. If the registerer is nil, "register" does nothing.
 func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil

@@ -27,7 +27,7 @@ func newPacerCache(most int) pacerCache {
 	return pacerCache{most: most, logs: make(map[string]*list.Element), recent: list.New()}
 }
 
-// The method entry returns the cached log of the pacer with the key, or nil if the log is not cached.
+// The method "entry" returns the cached log of the pacer with the key, or nil if the log is not cached.
 func (c *pacerCache) entry(key []byte) *entry {
 	element := c.logs[string(key)]
 	if element == nil {
@@ -42,14 +42,14 @@ func (c *pacerCache) put(e *entry) {
 	c.weigh(e)
 }
 
-// The method weigh computes the size of the pacer's log again and updates the size of the cache.
+// The method "weigh" computes the size of the pacer's log again and updates the size of the cache.
 func (c *pacerCache) weigh(e *entry) {
 	c.used -= e.weight
 	e.weight = entryBytes + runBytes*(cap(e.log.Runs)+cap(e.log.Ahead))
 	c.used += e.weight
 }
 
-// The method shrink drops the least recently used logs of pacers while the cache is too large.
+// The method "shrink" drops the least recently used logs of pacers while the cache is too large.
 func (c *pacerCache) shrink() {
 	for c.used > c.most {
 		c.remove(c.recent.Back())
@@ -62,7 +62,7 @@ func (c *pacerCache) remove(element *list.Element) {
 	c.used -= e.weight
 }
 
-// The method drop removes the logs of pacers whose keys begin with the prefix from the cache.
+// The method "drop" removes the logs of pacers whose keys begin with the prefix from the cache.
 func (c *pacerCache) drop(prefix []byte) {
 	for key, element := range c.logs {
 		if strings.HasPrefix(key, string(prefix)) {

@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// firstSize is the number of bytes of a run's number in the key of a run of permits. The number of a run is the
-// position of its first permit in the whole log.
+// firstSize is the size in bytes of the number that identifies a run of permits in the run's key. The number of a run
+// is the position of its first permit in the whole log.
 const firstSize = 6
 
 // pacerKey returns the prefix of the keys of all logs in one life (time between two resets) of a pacer.
@@ -17,11 +17,11 @@ func pacerKey(life uint32, pacer string) ([]byte, error) {
 	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
 }
 
-// lifeSize is the number of bytes of a life's number (see pacerKey) in a key.
+// lifeSize is the number of bytes of a life's number in a key; a life is the time between two resets of a pacer.
 const lifeSize = 4
 
-// logKey returns the key of the head (first stored value) of a pacer's log. The key of a head is also the prefix of the
-// keys of the log's runs of permits, and never a prefix of another log's keys.
+// logKey returns the key of the head (first stored value) of a pacer's log. The key of a head (first stored value of a
+// log) is also the prefix of the keys of the log's runs of permits. It is never a prefix of the keys of another log.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {

@@ -33,8 +33,8 @@ type leases struct {
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases (time limits for unused permits) from the database, and ignores unreadable leases. The
-// unused permits of an ignored lease stay in use until their slots (send times) have passed.
+// loadLeases reads all leases (time limits for unused permits) from the database, and ignores unreadable leases. If the
+// store ignores a lease, limits count the lease's unused permits until their slots (send times) have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})

@@ -47,8 +47,8 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 }
 
 // The function "changed" checks the request "ask", and calls the function "change" with a copy of the request. If
-// "change" returns true as the result "effect", the function "changed" waits for a sync to the disk. The effect of a
-// repeated request is also true, because the first call of this request may not be durable yet.
+// "change" returns true as the result "effect", the function "changed" waits for a sync to the disk. For a repeated
+// request, the result "effect" is also true, because the first call of this request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer
@@ -82,7 +82,7 @@ func clone(ask *pacing.Ask) *pacing.Ask {
 	return &c
 }
 
-// The method take finds slots (send times) for permits in the logs of pacers, and commits the logs without a sync to
+// The method "take" finds slots (send times) for permits in the logs of pacers, and commits the logs without a sync to
 // the disk.
 func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	l.mu.Lock()
@@ -145,7 +145,7 @@ func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []
 	return grant
 }
 
-// The method entries returns the logs of the pacers in the request "ask".
+// The method "entries" returns the logs of the pacers in the request "ask".
 func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	entries := make([]*entry, len(ask.Targets))
 	for i, target := range ask.Targets {
@@ -158,7 +158,7 @@ func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	return entries, nil
 }
 
-// The method entry returns the log of a pacer, from the cache or from the database.
+// The method "entry" returns the log of a pacer, from the cache or from the database.
 func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	key, err := logKey(l.lives[pacer], pacer, message)
 	if err != nil {
@@ -182,8 +182,8 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	return e, e.damage
 }
 
-// The method record writes the logs with the granted permits and the remembered request to the database. Later calls
-// see the writes of the method record immediately, but the writes become durable only with the next sync.
+// The method "record" writes the logs with the granted permits and the remembered request to the database. Later calls
+// see the writes of the method "record" immediately, but the writes become durable only with the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()

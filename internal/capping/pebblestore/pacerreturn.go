@@ -72,8 +72,8 @@ type forgets struct {
 	at     map[string]pacing.Time
 }
 
-// loadForgets loads the time of each pacer's last reset. loadForgets ignores the time if it belongs to an earlier life
-// (time between two resets), because an earlier version of capper has reset the pacer since.
+// loadForgets loads the time of each pacer's last reset. If an earlier version of capper has reset the pacer since, the
+// stored time belongs to an earlier life (time between two resets), and loadForgets ignores it.
 func loadForgets(db *database.DB, lives lives) (forgets, error) {
 	f := forgets{opened: pacing.Never, at: map[string]pacing.Time{}}
 	if opened, err := db.Time(); err == nil { // on an error, the clock is surely wrong

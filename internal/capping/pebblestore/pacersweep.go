@@ -16,9 +16,9 @@ import (
 // pacersSweepFrom returns the database key at which the sweep of expired logs of pacers begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// The method Sweep removes expired logs of pacers and expired permit requests. One call checks at most "most" logs and
-// requests, from the given key on. Sweep returns the key for the start of the next call, or nil after the last key. The
-// method Sweep skips unreadable logs and requests.
+// The method Sweep removes expired logs of pacers and expired permit requests. One call of Sweep checks at most "most"
+// logs and requests, beginning at the given key. Sweep returns the key for the start of the next call, or nil after the
+// last key. The method Sweep skips unreadable logs and requests.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // A plan holds the users of a call, sorted by stripe (group of users with a common lock). Each element of the plan is a
-// 64-bit number. The upper 32 bits of the element are a whole dense id, or the upper half of an id image (64-bit number
-// that stands for the id). The lower 32 bits of the element are the user's index in the call. One sort of integers
-// works for dense ids and for id images.
+// 64-bit number. The upper 32 bits of the element contain a whole dense id, or the upper half of an id image (64-bit
+// number that stands for the id). The lower 32 bits of the element are the user's index in the call. One sort of
+// integers works for dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -19,8 +19,8 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// The method arrange fills the plan p for the given users. The argument r of the method arrange determines the stripe
-// (group of users with a common lock) of each user.
+// The method "arrange" fills the plan p for the given users. The argument r of the method "arrange" determines the
+// stripe (group of users with a common lock) of each user.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -46,7 +46,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// The method user returns the user and the user's index in the call from an element of the plan.
+// The method "user" returns the user and the user's index in the call from an element of the plan.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {
@@ -63,16 +63,16 @@ type portion struct{ first, last int }
 // releases its locks often, a call for one user does not wait long.
 const portionUsers = 1024
 
-// sortPortion sorts the users of one portion of a plan in the order of their database keys, and returns the plan's
-// elements of these users. Id images whose upper halves are equal may be in another order, which only makes reads
-// slower. A call hardly ever has id images (64-bit numbers that stand for ids) with equal upper halves.
+// sortPortion sorts the users of one portion of a plan in the order of their database keys, and returns the sorted
+// elements of the plan. Id images whose upper halves are equal may be in another order, which only makes reads slower.
+// A call hardly ever has id images (64-bit numbers that stand for ids) with equal upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)
 	return users
 }
 
-// The method portions divides the plan into portions (parts with at least one user), and appends the portions to dst.
+// The method "portions" divides the plan into portions (parts with at least one user), and appends the portions to dst.
 func (p *plan) portions(dst []portion) []portion {
 	first := 0
 	for s := range stripeCount {

@@ -15,15 +15,15 @@ var (
 	retentionsKey = []byte("\x00retentions") // retentions of the policy in force and of earlier policies
 )
 
-// The type retention holds two times: the time for which a policy keeps sends, and the time until which this policy is
-// or was in force.
+// The type "retention" holds two times: the time for which a policy keeps sends, and the time until which this policy
+// is or was in force.
 type retention struct {
 	millis int64
 	until  capping.Instant
 }
 
 // The method "passed" reports whether the retention (storage time of sends) has no effect any more. When a retention
-// has passed, every send that was recorded under the retention is older than the retention.
+// has passed, every send that was recorded under it is too old for its policy.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
 // The type "retentions" lists the retentions (times for which sends are kept) that still protect sends from deletion.
@@ -33,7 +33,7 @@ type retentions []retention
 
 const (
 	// The stored end of the retention in force is up to retentionLead in the future, so that not every call writes to
-	// the database. The stored end is therefore never too early.
+	// the database. The stored end of a retention is therefore never too early.
 	retentionLead = capping.Instant(time.Hour / time.Millisecond)
 	// maxRetentions is the maximum length of the stored list, for the case that an operator often changes the limits.
 	maxRetentions = 16
@@ -69,7 +69,7 @@ func (r retentions) last() retention {
 }
 
 // The method "longest" returns the longest retention (time for which sends are kept) that has not passed. The store may
-// delete log entries that are older than the returned retention. If all retentions in the list have passed, longest
+// delete log entries that are older than the returned retention. If all retentions in the list have passed, "longest"
 // returns the last one, which is the retention of the present policy.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
@@ -80,7 +80,7 @@ func (r retentions) longest(now capping.Instant) retention {
 	return r.last()
 }
 
-// The method warning returns a text for operators if the store keeps sends longer than the present policy needs, and
+// The method "warning" returns a text for operators if the store keeps sends longer than the present policy needs, and
 // otherwise "".
 func (r retentions) warning(now capping.Instant) string {
 	kept, last := r.longest(now), r.last()
@@ -116,10 +116,10 @@ func (k *notedRetentions) current() retentions {
 	return nil
 }
 
-// The method retain returns the longest retention (time for which sends are kept) that was recently in force. The store
-// may delete log entries that are older than the returned retention. If the call records sends, the argument "asked" is
-// the retention of the call's policy, and retain also puts this retention in force. If a shorter retention is in force
-// by mistake or for a moment, the store deletes no entry that other policies need.
+// The method "retain" returns the longest retention (time for which sends are kept) that was recently in force. The
+// store may delete log entries that are older than the returned retention. If the call records sends, the argument
+// "asked" is the retention of the call's policy, and retain also puts this retention in force. If a shorter retention
+// is in force by mistake or for a moment, the store deletes no entry that other policies need.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 }
 
 // noteRetention writes a retention (time for which sends are kept) to the database, so that the store still knows the
-// retention after a restart. The write-ahead log contains the new retention before the sends that are recorded under
-// the retention.
+// retention after a restart. The store writes a new retention to the write-ahead log before the sends that it records
+// under this retention.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -156,7 +156,8 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 }
 
 // loadRetentions reads the store's list of retentions from the database. Earlier versions of capper stored only one
-// retention (time for which sends are kept). loadRetentions treats such a retention as in force until now.
+// retention (time for which sends are kept). The method loadRetentions treats a retention from an earlier version as if
+// it was in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -217,8 +218,8 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention returns a stored retention (time for which sends are kept) in milliseconds, or 0 if the argument is
-// nil, because no retention is stored.
+// decodeRetention returns a stored retention (time for which sends are kept) in milliseconds. If the argument is nil,
+// no retention is stored, and decodeRetention returns 0.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

@@ -15,7 +15,7 @@ import (
 type Stripe struct{ sends map[cell]*sends }
 
 // A cell identifies a count of sends by message, channel and the time at which the counts began. Each stripe (group of
-// users with a common lock) has its own count of a cell.
+// users with a common lock) has its own count for each cell.
 type cell life
 
 type sends struct {
@@ -35,7 +35,8 @@ type tallied struct {
 	messages.Sends
 }
 
-// The method Of returns the numbers of sends that the Tally holds for the token's message on the channel.
+// The method Of returns the numbers of sends that the Tally holds for one message on the channel; the token is the
+// short hash of this message.
 func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
 	for i := range *t {
 		if (*t)[i].channel == channel && (*t)[i].token == token {
@@ -90,8 +91,8 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// The method sum returns the numbers of recorded and released sends of a message since its counts began. The method sum
-// adds the counts of all stripes (groups of users with a common lock).
+// The method "sum" returns the numbers of recorded and released sends of a message since its counts began. The method
+// "sum" adds the counts of all stripes (groups of users with a common lock).
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)

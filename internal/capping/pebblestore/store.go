@@ -92,7 +92,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// The method load loads counts, pacers, live changes (changes by API calls), retentions and channels from the database.
+// The method "load" loads counts, pacers, live changes (changes by API calls), retentions and channels from the
+// database.
 func (s *Store) load() (err error) {
 	s.counts = newMessages(s.db, s.logger, s.memory)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
@@ -219,8 +220,8 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 
 // The method Close stops the background work, waits for running calls whose caller has stopped waiting, and closes the
 // database. The method Close waits up to half a minute, or up to two seconds if the store is out of service. If closing
-// takes longer, Close freezes the files instead of closing Pebble. The freeze loses no write of a call that has already
-// returned.
+// takes longer, Close freezes the files instead of closing Pebble. If Close freezes the files, the writes of all calls
+// that have already returned stay on the disk.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

@@ -18,9 +18,9 @@ type stripe struct {
 
 const stripeCount = 256
 
-// A run is a group of users with neighbouring ids, which share a stripe (group of users with a common lock). The ids of
-// a run differ only in their lower bits. The type "runs" is the number of lower bits in which the ids of a run may
-// differ.
+// A run is a group of users with neighbouring ids, which share a stripe (group of users with a common lock). The user
+// ids in a run differ only in their lower bits. The type "runs" is the number of lower bits in which the ids of a run
+// may differ.
 type runs uint8
 
 const (
@@ -31,10 +31,10 @@ const (
 // The method ofImages reports whether r is for a store whose users are id images (64-bit numbers that stand for ids).
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// The method stripe returns the index of the stripe (group of users with a common lock) of the user. Fibonacci hashing
-// of the number of the user's run (block of consecutive ids) spreads the runs over the stripes. The hash of a run's
-// number is the number times a constant: 2^32 divided by the golden ratio. Without the hash, ids that are all multiples
-// of a large number would all be in one stripe (group of users with a common lock).
+// The method "stripe" returns the index of the stripe (group of users with a common lock) of the user. Fibonacci
+// hashing of the number of the user's run (block of consecutive ids) spreads the runs over the stripes. The hash of a
+// run's number is the number times a constant: 2^32 divided by the golden ratio. Without the hash, ids that are all
+// multiples of a large number would all be in one stripe (group of users with a common lock).
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
 // makeStripes gives each stripe (group of users with a common lock) a log cache of the given size in bytes.

@@ -64,7 +64,7 @@ type sweep struct {
 	pause int    // number of steps to skip
 }
 
-// The method advance runs the next step of the sweep, unless the sweep pauses.
+// If the sweep does not pause, the method "advance" runs its next step.
 func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	if sweep.pause--; sweep.pause >= 0 || s.db.Broken() != nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 }
 
 // sweepStep checks some keys of the database, beginning at the given key, and removes expired logs and message texts.
-// sweepStep returns the key for the start of the next step, or nil after the last key.
+// The method sweepStep returns the key for the start of the next step, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -102,8 +102,8 @@ type dead struct {
 	messages [][]byte // keys of message texts
 }
 
-// findDead returns the expired logs and message texts among the keys of one step of the sweep. findDead skips
-// unreadable values.
+// findDead returns the expired logs and message texts among the keys of one step of the sweep. The method findDead
+// skips unreadable values.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
@@ -135,8 +135,8 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs removes expired logs of users. removeLogs first locks the users' stripes (groups of users with a common
-// lock) and checks the logs again, because a call may have changed a log.
+// removeLogs removes expired logs of users. The method removeLogs first locks the users' stripes (groups of users with
+// a common lock) and checks the logs again, because a call may have changed a log.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -151,8 +151,8 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages removes expired texts of messages. removeMessages first takes the lock for message texts and checks
-// the texts again, because a call may have written a text again.
+// removeMessages removes expired texts of messages. The method removeMessages first takes the lock for message texts
+// and checks the texts again, because a call may have written a text again.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return

@@ -37,8 +37,8 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld finds logs in an older format among the given number of keys. findOld returns the key for the start of the
-// next call, or nil after the last log. findOld skips unreadable logs.
+// findOld finds logs in an older format among the given number of keys. The method findOld returns the key for the
+// start of the next call, or nil after the last log. The method findOld skips unreadable logs.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 	return users, nil, nil
 }
 
-// The method rewrite writes the users' logs with the same entries again, in the newest format.
+// The method "rewrite" writes the users' logs with the same entries again, in the newest format.
 func (s *Store) rewrite(ctx context.Context, users []capping.UserID) error {
 	if len(users) == 0 {
 		return nil

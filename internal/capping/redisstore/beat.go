@@ -21,7 +21,7 @@ const (
 	leastLife  = 30 * 24 * time.Hour   // minimum TTL of the shared records, even if all instances are down
 )
 
-// The method run sends a heartbeat to Redis every five seconds and on request, until the fleet is closed.
+// The method "run" sends a heartbeat to Redis every five seconds and on request, until the fleet is closed.
 func (f *fleet) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
@@ -59,9 +59,9 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// The method beat sends one heartbeat, which renews the shared records of all instances in Redis. The method beat also
-// checks the sentinel key (a marker key that reveals lost data) of every partition. If a server does not answer, the
-// last known state of its partitions stays in force, and the topology reports the server's fault.
+// The method "beat" sends one heartbeat, which renews the shared records of all instances in Redis. The method "beat"
+// also checks the sentinel key (a marker key that reveals lost data) of every partition. If a server does not answer,
+// the last known state of its partitions stays in force, and the topology reports the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,8 +88,8 @@ type missed struct {
 	err   error
 }
 
-// tellMissed is the time after which the store reports failed heartbeats. The store does not report earlier, because
-// one or two heartbeats fail in every failover.
+// tellMissed is the time after which the store reports failed heartbeats. A shorter time would report every failover,
+// because one or two heartbeats fail in each failover.
 const tellMissed = 3 * beatEvery
 
 func (f *fleet) noteBeat(err error) {
@@ -108,7 +108,7 @@ func (f *fleet) noteBeat(err error) {
 	}
 }
 
-// The method silence returns an error if the heartbeats of this instance have failed for a while, and otherwise nil.
+// The method "silence" returns an error if the heartbeats of this instance have failed for a while, and otherwise nil.
 // Without heartbeats, this instance does not know the retention that other instances need, or whether the shared
 // records still exist.
 func (f *fleet) silence() error {
@@ -120,7 +120,7 @@ func (f *fleet) silence() error {
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
-// The method renew runs the script beat.lua and stores the script's reply.
+// The method "renew" runs the script beat.lua and stores the script's reply.
 func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 	began := time.Now()
 	heard, err := f.runBeat(ctx, m)
@@ -223,7 +223,7 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 }
 
 // restoresEntry is a key in the self-description that each instance sends with its heartbeats. An instance that sends
-// this key confirms restorations of live changes (see liveLogs).
+// this key also confirms each restoration of live changes (see liveLogs).
 const restoresEntry = "restores"
 
 // othersOf returns the other instances in the reply to a heartbeat. The argument "began" of othersOf is the start time

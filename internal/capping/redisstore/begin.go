@@ -11,8 +11,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// The method start finds or creates the shared records of all instances in Redis. The method start also finds or
-// creates the partitions' sentinel keys (marker keys that reveal lost data). The method start logs new and lost
+// The method "start" finds or creates the shared records of all instances in Redis. The method "start" also finds or
+// creates the partitions' sentinel keys (marker keys that reveal lost data). The method "start" logs new and lost
 // records.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
@@ -96,8 +96,9 @@ func (f *fleet) warnOfLoss(what string) {
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// The method mend accepts a loss of records at the start of the process, and creates the missing sentinel keys (marker
-// keys that reveal lost data) again. If Config.MustExist is true, mend returns an error instead.
+// The method "mend" accepts a loss of records at the start of the process, and creates the missing sentinel keys
+// (marker keys that reveal lost data) again. If records are lost and Config.MustExist is true, "mend" accepts nothing
+// and returns an error.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -124,9 +125,9 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// restoreForOthers begins to restore live changes (changes of sets by API calls) in all partitions. restoreForOthers
-// does nothing unless this start created the store while other instances run. Other instances may still have live
-// changes from the time before this start created the store.
+// restoreForOthers begins to restore live changes (changes of sets by API calls) in all partitions. If this start has
+// not created the store, or if no other instances are running, restoreForOthers does nothing. The other instances may
+// still have live changes from an earlier store in their memory.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {

@@ -65,8 +65,8 @@ type Config struct {
 	Namespace string // prefix of every key; default "fc"
 	IDs       IDs    // the ids of the users; default: dense
 	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. A server without an
-	// append-only file must never restart empty under its old name and address. Managed services that replace a lost
-	// node by a copy of a replica meet this condition.
+	// append-only file must never restart empty under its old name and address. A managed service that replaces a lost
+	// node by a copy of a replica meets this condition.
 	WithoutAppendOnly bool
 
 	// MustExist (create: false) makes Open return an error if shared records of the store are missing. If MustExist is
@@ -86,13 +86,13 @@ type Config struct {
 	// certificatesEvery is the interval between two checks of the servers' TLS certificates; 0 means the topology's
 	// default.
 	certificatesEvery time.Duration
-	// The function dial replaces the dialer in tests with a proxy between the store and a server.
+	// The function "dial" replaces the dialer in tests with a proxy between the store and a server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// IDs describes the user ids of a store. The kind of ids never changes in a store. The key that makes id images (64-bit
-// numbers that stand for ids) also never changes. Open rejects a store with another kind of ids or another key. The
-// zero IDs means dense ids (32-bit integers), the numbers from 0 to 4294967295.
+// IDs describes the user ids of a store. A store always keeps its kind of ids, and the key that makes id images (64-bit
+// numbers that stand for ids). Open rejects a store with another kind of ids or another key. The zero IDs means dense
+// ids (32-bit integers), the numbers from 0 to 4294967295.
 type IDs struct {
 	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
 	// Check is a fingerprint of the kind of ids and of the key that makes id images. The store rejects a configuration
@@ -109,7 +109,7 @@ const denseIDs = "dense"
 
 func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
 
-// The method layout returns the keyspace (distribution of users over Redis keys) and the possible versions of the
+// The method "layout" returns the keyspace (distribution of users over Redis keys) and the possible versions of the
 // stored format, for a new store with these ids.
 func (i IDs) layout() (script.Keyspace, script.Formats) {
 	if i.isDense() {
@@ -181,7 +181,8 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// The method topology returns the part of the configuration that package topology needs: the settings for the servers.
+// The method "topology" returns the part of the configuration that package topology needs: the settings for the
+// servers.
 func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
 	return topology.Config{
 		Options: topology.Options{

@@ -8,12 +8,12 @@ import (
 )
 
 // mostAnswered is the maximum number of bytes that a survey of the servers reads from one connection. The replies of a
-// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. The limit is
-// necessary, because the Redis client itself does not limit the length of a line.
+// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. This limit is
+// necessary, because the Redis client reads lines of any length.
 const mostAnswered = 8 << 20
 
-// The function dial connects to a server that capper does not trust yet: the server may be another program than Redis,
-// or hostile.
+// The function "dial" connects to a server that capper does not trust yet: the server may be another program than
+// Redis, or hostile.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * attempt, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	if err != nil {

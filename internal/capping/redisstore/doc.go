@@ -57,11 +57,11 @@
 //
 // If user ids are not dense numbers, the keyspace uses id images (64-bit numbers that stand for the ids). For each
 // user, the lower 6 bits of the id image choose the partition, and the upper bits choose the bucket. The depth of a
-// store is the number of upper bits of an id image that choose the bucket. A new store gets a depth at which a bucket
-// holds about 60 users. In a store with id images, a user's field is named by the remaining bits of the image, which
-// choose neither the partition nor the bucket. The field name has 6 raw bytes, or 7 if the depth (number of bits that
-// choose the bucket) is below 10. Stores with dense ids and stores with id images differ only in the keys and fields of
-// buckets.
+// store is the number of upper bits of an id image that choose the bucket. A new store gets a depth (number of bits
+// that choose the bucket) at which a bucket holds about 60 users. In a store with id images, the name of a user's field
+// consists of the remaining bits of the image: those that do not choose the partition or the bucket. The field name has
+// 6 raw bytes, or 7 if the depth (number of bits that choose the bucket) is below 10. Stores with dense ids and stores
+// with id images differ only in the keys and fields of buckets.
 //
 // # Formats
 //

@@ -19,8 +19,9 @@ type filterOperation struct {
 	header   script.Header
 	rules    script.Rulebook
 	counted  bool // the script counts the sends of this message
-	// The map reads holds, for each command that bare commands replace, a separate command that reads the version of
-	// the live changes. Bare commands use only the key of one bucket, so they cannot read this version themselves.
+	// The map "reads" holds separate commands that read the version of the live changes: one for each command that bare
+	// commands replace. Bare commands use only the key of one bucket, so they cannot read the version of the live
+	// changes themselves.
 	reads map[*dispatch.Command]*single
 	bad   script.BadLogs
 }
@@ -34,8 +35,8 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 
 // The method "known" returns the caller's version of the live changes (changes of sets by API calls). The script
 // filter.lua compares the caller's version with the stored version; nil means no comparison. The method "known" returns
-// nil for a bare command (which may use only the key of one bucket). The run compares the versions before each bare
-// command.
+// nil for a bare command (which may use only the key of one bucket). Before each bare command, the run compares the
+// versions with a separate command.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil
@@ -76,9 +77,9 @@ func (o *filterOperation) outdate(c *dispatch.Command) {
 	}
 }
 
-// The method Stamp writes the time of the attempt into the header of the command. The method Stamp runs on the
-// goroutine of a sender. The method Stamp therefore reads only fields that do not change during the run, and never
-// reads the batch.
+// The method Stamp writes the time of the attempt into the header of the command. The method Stamp runs on a goroutine
+// that sends commands. The method Stamp therefore reads only fields that do not change during the run, and never reads
+// the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	if h.Now == 0 {
@@ -131,7 +132,7 @@ var (
 		"find the program, and rename or delete its key")
 )
 
-// The method prepare encodes the arguments that are equal in all commands of the batch.
+// The method "prepare" encodes the arguments that are equal in all commands of the batch.
 func (o *filterOperation) prepare(skew time.Duration) {
 	b := o.batch
 	o.header = script.Header{

@@ -19,7 +19,7 @@ import (
 	"capper/internal/zones"
 )
 
-// The type fleet connects this instance with all instances that use the same namespace in Redis. Every five seconds,
+// The type "fleet" connects this instance with all instances that use the same namespace in Redis. Every five seconds,
 // the fleet renews the records in Redis that the instances share, and checks that these records still exist.
 type fleet struct {
 	config   *Config
@@ -37,7 +37,7 @@ type fleet struct {
 
 	mismatch atomic.Pointer[capping.FormatError] // set when another version or configuration has taken the keyspace
 	warnings []string                            // warnings about losses of data that a start has accepted
-	// The field announced is the retention of this instance's policy in milliseconds; 0 means that no policy was
+	// The field "announced" is the retention of this instance's policy in milliseconds; 0 means that no policy was
 	// announced yet.
 	announced atomic.Int64
 	id        string
@@ -64,7 +64,7 @@ type announcement struct {
 	text      map[string]string // each instance compares these values with its own
 }
 
-// The type sight holds the contents of the reply to the latest heartbeat: the state of the store and of the other
+// The type "sight" holds the contents of the reply to the latest heartbeat: the state of the store and of the other
 // instances.
 type sight struct {
 	gone, channel error // gone: the shared records are missing; channel: a channel's number contradicts the stored one
@@ -78,7 +78,7 @@ type sight struct {
 	others     instances
 }
 
-// The method instances returns this instance and the other instances in the reply to the latest heartbeat.
+// The method "instances" returns this instance and the other instances in the reply to the latest heartbeat.
 func (f *fleet) instances() instances {
 	all := f.seen.Load().others
 	all.own = f.id
@@ -116,7 +116,7 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// The method describe returns the settings that must be equal in all instances, except the policy.
+// The method "describe" returns the settings that must be equal in all instances, except the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
@@ -135,7 +135,7 @@ func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	return a
 }
 
-// The method announce implements Store.Announce.
+// The method "announce" implements Store.Announce.
 func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +156,7 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	return nil
 }
 
-// The method retention returns the time for which the store keeps sends: the longest retention in force that this
+// The method "retention" returns the time for which the store keeps sends: the longest retention in force that this
 // instance knows.
 func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
@@ -193,8 +193,9 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// The method extend returns the retention (time for which sends are kept) of a call: the longer of the given retention
-// and the retention in force. If the given retention is longer, extend puts the given retention in force.
+// The method "extend" returns the retention (time for which sends are kept) of a call: the longer of the given
+// retention and the retention in force. If the given retention is longer than the retention in force, "extend" puts the
+// given retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
@@ -208,8 +209,8 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 // beatSoon makes the fleet send its next heartbeat immediately.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
-// The method compare counts the instances that share the store. For each key of the announcement, compare also counts
-// the other instances whose value differs from this instance's value.
+// The method "compare" counts the instances that share the store. For each key of the announcement, "compare" also
+// counts the other instances whose value differs from this instance's value.
 func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
 	for id, description := range others {

@@ -19,14 +19,14 @@ import (
 // topology) do not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 
-// The type trouble keeps the error of the latest call that left users undecided, so that Health can report the error.
+// The type "trouble" keeps the error of the latest call that left users undecided, so that Health can report the error.
 type trouble struct {
 	mu  sync.Mutex
 	err error
 	at  time.Time
 }
 
-// The method note stores the error of a call that left users undecided. The method note ignores calls whose callers
+// The method "note" stores the error of a call that left users undecided. The method "note" ignores calls whose callers
 // have left, and a deadline that passed without another fault, because the caller chose the deadline.
 func (t *trouble) note(f *dispatch.Faults, err error) {
 	if err == nil || f.Users[fault.Gone] > 0 || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
@@ -46,8 +46,8 @@ func (t *trouble) latest() error {
 	return fmt.Errorf("error within the last %s: %w", capping.Span(remembered), t.err)
 }
 
-// Health returns the result of the latest topology refresh, at most a few seconds old. If an error in the last 30 s
-// left users undecided, Health also reports the latest such error.
+// Health returns the result of the latest topology refresh, at most a few seconds old. If errors in the last 30 s left
+// users undecided, Health also reports the latest of these errors.
 func (s *Store) Health(context.Context) capping.Health {
 	seen := s.fleet.seen.Load()
 	h := capping.Health{

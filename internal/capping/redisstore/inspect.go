@@ -31,7 +31,8 @@ type Report struct {
 	// and Moving are empty outside a cluster.
 	State           string
 	Covered, Moving int
-	// Made is true if the namespace has a store. MadeErr is the reason why the survey could not find this out.
+	// Made is true if the namespace has a store. MadeErr is the reason why the survey could not find out whether the
+	// store exists.
 	Made    bool
 	MadeErr error
 	// Broken lists the promises that servers have broken and that no operator has accepted yet.
@@ -74,7 +75,7 @@ func (n *Node) Version() string {
 	return "Redis " + n.Facts["redis_version"]
 }
 
-// The type survey holds the state of one call of Survey.
+// The type "survey" holds the state of one call of Survey.
 type survey struct {
 	config   Config
 	options  topology.Options
@@ -125,7 +126,7 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	return r, nil
 }
 
-// The method find adds nodes to the report: the servers at the configured addresses, and all nodes that these servers
+// The method "find" adds nodes to the report: the servers at the configured addresses, and all nodes that these servers
 // list.
 func (s *survey) find(ctx context.Context, r *Report) {
 	type answer struct {
@@ -176,8 +177,8 @@ func covered(nodes []*Node) (slots, moving int) {
 	return slots, moving
 }
 
-// The method client returns a Redis client for the address. If the address is the result of the method sentinel, the
-// client connects to the master that Redis Sentinel watches.
+// The method "client" returns a Redis client for the address. If the address is the result of the method "sentinel",
+// the client connects to the master that Redis Sentinel watches.
 func (s *survey) client(addr string) *redis.Client {
 	if addr == s.sentinel() {
 		return s.options.Client(addr, &topology.RoundTrips{}, nil)
@@ -185,7 +186,7 @@ func (s *survey) client(addr string) *redis.Client {
 	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
 }
 
-// The method sentinel returns "sentinel:" and the name of the master that Redis Sentinel watches, or "" without
+// The method "sentinel" returns "sentinel:" and the name of the master that Redis Sentinel watches, or "" without
 // Sentinel.
 func (s *survey) sentinel() string {
 	if s.config.SentinelMaster == "" {
@@ -194,7 +195,7 @@ func (s *survey) sentinel() string {
 	return "sentinel:" + s.config.SentinelMaster
 }
 
-// The method neighbours returns the server at the address, and all nodes that this server lists.
+// The method "neighbours" returns the server at the address, and all nodes that this server lists.
 func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cluster topology.Facts, err error) {
 	if name := s.sentinel(); name != "" {
 		addr = name
@@ -252,7 +253,7 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// The method trial returns a key and settings for a test of the Redis user's rights. Open makes the same test as the
+// The method "trial" returns a key and settings for a test of the Redis user's rights. Open makes the same test as the
 // survey.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
@@ -268,7 +269,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	return trial
 }
 
-// The method rules returns the rules by which Open accepts or rejects servers.
+// The method "rules" returns the rules by which Open accepts or rejects servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: s.keyspace.HashFields(),
@@ -296,8 +297,8 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore finds out whether a store exists. To find out, lookAtStore reads the format marker (value that names the
-// version of the stored format) from the node that serves the marker's key.
+// lookAtStore checks whether a store exists: it reads the format marker (value that names the version of the stored
+// format) from the node that serves the marker's key.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return

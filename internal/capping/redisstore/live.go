@@ -72,15 +72,15 @@ type liveLog struct {
 	restored restoration // protected by mu
 }
 
-// A renewal reads a live change log (log of changes to sets by API calls) once from Redis, and brings this instance up
-// to date. Any number of calls may wait for the same renewal.
+// A renewal reads a live change log (log of changes to sets by API calls) from Redis one time, so that this instance
+// has all changes of the log. Any number of calls may wait for the same renewal.
 type renewal struct {
 	done chan struct{}
 	err  error // valid after done is closed
 }
 
-// liveTTL is the TTL that the Redis key of a live change log (log of changes to sets by API calls) gets with each
-// change. A running instance renews the TTL twice a day.
+// liveTTL is the TTL of the Redis key of a live change log (log of changes to sets by API calls). Each live change sets
+// the TTL of the log's key again. A running instance renews the TTL twice a day.
 const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
@@ -157,7 +157,7 @@ func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 // makes a further attempt if another instance has stored a later change of the same user.
 const changeRounds = 5
 
-// The method change implements Store.Change.
+// The method "change" implements Store.Change.
 func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -207,9 +207,9 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 	return users
 }
 
-// The method append stores one record in each partition's live change log (log of changes to sets by API calls), and
-// applies the records to Lists. The result "failed" of the method append contains the partitions without a stored or
-// applied record.
+// The method "append" stores one record in each partition's live change log (log of changes to sets by API calls), and
+// applies the records to Lists. The result "failed" contains the partitions whose record the method "append" could not
+// store or apply.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -245,10 +245,10 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// If Lists contains exactly the records up to the version "before", applyAfter applies further records of a live change
-// log (log of changes to sets by API calls) to Lists. The argument "freed" of applyAfter holds, for each set, the time
-// up to which the store has removed changes from the log; nil means no removals. If Lists has another version of the
-// log than "before", applyAfter changes nothing and returns false.
+// If Lists contains exactly the records of a live change log up to the version "before", applyAfter applies further
+// records of this log to Lists. The argument "freed" of applyAfter holds, for each set, the time up to which the store
+// has removed changes from the log. If the store has removed nothing, "freed" is nil. If Lists has another version of
+// the log than "before", applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()

@@ -57,7 +57,7 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	})
 }
 
-// The method pack combines records of single calls with the latest packed records that are not full yet. If the live
+// The method "pack" combines records of single calls with the latest packed records that are not full yet. If the live
 // change log (log of changes to sets by API calls) has doubled since the last compaction, pack compacts the whole log.
 func (l *liveLogs) pack(ctx context.Context, p int) error {
 	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
@@ -100,8 +100,8 @@ func (l *liveLogs) pack(ctx context.Context, p int) error {
 	return err
 }
 
-// A packPart is a group of records of a live change log (log of changes to sets by API calls) that one call of live.lua
-// replaces.
+// A packPart is a group of records in a live change log (log of changes to sets by API calls). One call of live.lua
+// replaces these records.
 type packPart struct {
 	fields []*liveField
 	bytes  int
@@ -118,9 +118,9 @@ func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >=
 // packing the same live change log (log of changes to sets by API calls).
 const compactAttempts = 5
 
-// The method compact packs a whole live change log (log of changes to sets by API calls). The method compact omits each
-// set's changes up to a time: the later of the time in the argument "upTo" and the time in the log. The method compact
-// stores this time in the log.
+// The method "compact" packs a whole live change log (log of changes to sets by API calls). The method "compact" omits
+// each set's changes up to a time: the later of the time in the argument "upTo" and the time in the log. The method
+// "compact" stores this time in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -203,9 +203,9 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	return parts, end
 }
 
-// The method replace replaces one part of a live change log (log of changes to sets by API calls) by packed records.
-// The method replace returns the number of new packed records, or -1 if another call has changed the log. The method
-// replace also updates the argument "read", the copy of the log in memory.
+// The method "replace" replaces one part of a live change log (log of changes to sets by API calls) by packed records.
+// The method "replace" returns the number of new packed records, or -1 if another call has changed the log. The method
+// "replace" also updates the argument "read", the copy of the log in memory.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
 	op := &packOperation{logs: l}
@@ -289,7 +289,7 @@ func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// The method free implements Store.Free. If a removal fails, the background work of this store retries it.
+// The method "free" implements Store.Free. If a removal fails, the background work of this store retries it.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)
@@ -297,10 +297,11 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// The method owe stores a time for each set. The store must still remove changes up to this time from a live change log
-// (log of changes to sets by API calls). The argument "freed" of the method owe holds the times that owe stores. The
-// argument "stored" of the method owe holds the times up to which the log no longer has changes. The method owe ignores
-// times in "freed" that are not later. The method settleOwed removes the changes later.
+// For each set, the method "owe" stores a time in memory: the store must still remove changes up to this time from a
+// live change log (log of changes to sets by API calls). The argument "freed" of the method "owe" holds these times.
+// The argument "stored" of the method "owe" holds, for each set, the time up to which the changes are already removed
+// from the log. If the time of a set in "freed" is not later than its time in "stored", the method "owe" ignores it.
+// The method settleOwed removes the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -315,8 +316,8 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	}
 }
 
-// takeOwed returns the times that the method owe has stored for the partition, and removes them from memory. The caller
-// of takeOwed must remove the live changes (changes by API calls) up to the returned times.
+// takeOwed returns the times that the method "owe" has stored for the partition, and removes them from memory. The
+// caller of takeOwed must remove the live changes (changes by API calls) up to the returned times.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -325,7 +326,7 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	return owed
 }
 
-// settleOwed removes the changes that the method owe has noted from the live change logs (logs of changes to sets by
+// settleOwed removes the changes that the method "owe" has noted from the live change logs (logs of changes to sets by
 // API calls). If a removal fails, its times stay in memory, and the next call of settleOwed tries the removal again.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()

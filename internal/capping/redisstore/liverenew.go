@@ -25,7 +25,7 @@ const (
 	startForLive = 2                // number of attempts for which a start waits; slower partitions follow later
 )
 
-// The method start reads live change logs (logs of changes to sets by API calls). The method start skips partitions
+// The method "start" reads live change logs (logs of changes to sets by API calls). The method "start" skips partitions
 // without a known node, and partitions in quarantine (no decisions until an operator accepts the loss). The store
 // decides about users of a skipped partition only after a later read of the partition's log.
 func (l *liveLogs) start(ctx context.Context) {
@@ -42,8 +42,8 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// The method run checks the live change logs (logs of changes to sets by API calls) every second in the background, and
-// reads changed logs. The method run ends when the store is closed.
+// The method "run" checks the live change logs (logs of changes to sets by API calls) every second in the background,
+// and reads changed logs. The method "run" ends when the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
 		ticker := time.NewTicker(renewEvery)
@@ -69,9 +69,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// The method look reads the versions of all live change logs (logs of changes to sets by API calls). The method look
-// reads the versions of all logs on one node in one pipeline. If the version of a log has changed, look starts a read
-// of this log. If the argument "touch" is true, look also extends the TTLs of the logs.
+// The method "look" reads the versions of all live change logs (logs of changes to sets by API calls). The method
+// "look" reads the versions of all logs on one node in one pipeline. If the version of a log has changed, look starts a
+// read of this log. If the argument "touch" is true, "look" also extends the TTLs of the logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -150,7 +150,7 @@ func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error
 	return first
 }
 
-// The method await waits until the renewal or the context ends.
+// The method "await" waits until the renewal or the context ends.
 func (r *renewal) await(ctx context.Context) error {
 	select {
 	case <-r.done: // first, because ctx may have ended too
@@ -167,7 +167,7 @@ func (r *renewal) await(ctx context.Context) error {
 
 // renewSoon returns a renewal (read of a live change log from Redis) that has not begun yet. The read will include all
 // live changes (changes of sets by API calls) that were stored before the call of renewSoon. Concurrent calls of
-// renewSoon return the same renewal, so that one read of Redis serves all of them.
+// renewSoon return the same renewal, so that all of them need only one read from Redis.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -202,8 +202,8 @@ func (l *liveLogs) renewAll(p int) {
 	}
 }
 
-// logDamage logs that a record of a live change log (log of changes to sets by API calls) cannot be decoded. logDamage
-// does not log the same error again.
+// logDamage logs that a record of a live change log (log of changes to sets by API calls) cannot be decoded. The method
+// logDamage does not log the same error again.
 func (l *liveLogs) logDamage(log *liveLog, err error) {
 	var damage *damagedError
 	text := ""
@@ -220,9 +220,9 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 // the log changes during the read.
 const renewAttempts = 20
 
-// The method renew reads those records of a partition's live change log (log of changes to sets by API calls) that this
-// instance does not know, and applies them. If Redis has lost live changes that this instance has, for example after an
-// accepted loss, renew stores the lost changes again.
+// The method "renew" reads and applies the new records of a partition's live change log (log of changes to sets by API
+// calls): those that this instance does not have. If Redis has lost live changes that this instance has, for example
+// after an accepted loss, "renew" stores the lost changes again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -248,9 +248,9 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 }
 
 // renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) and to apply the
-// records. The argument "known" of renewOnce is the version in memory. The argument "asked" of renewOnce is either the
-// same version, to read only later records, or "", to read the whole log. If renewOnce returns neither true nor an
-// error, the caller must call renewOnce again.
+// records. The argument "known" of renewOnce is the version in memory. If the argument "asked" of renewOnce equals
+// "known", renewOnce reads only later records; if "asked" is "", it reads the whole log. If renewOnce returns false and
+// no error, the caller must call renewOnce again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -287,9 +287,9 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 }
 
 // applyUnderRestoration applies a whole live change log during a restoration (all instances store their live changes
-// again), and confirms that the log has every live change of this instance. applyUnderRestoration sets the known
-// version to "", so that every decision needs a renewal (read of the log). Each renewal returns an error until the
-// restoration has ended.
+// again), and confirms that the log has every live change of this instance. The method applyUnderRestoration sets the
+// known version to "", so that every decision needs a renewal (read of the log). Each renewal returns an error until
+// the restoration has ended.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())
@@ -300,8 +300,8 @@ func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveR
 	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
-// The method heal stores the live changes (changes by API calls) in the argument "lost" again. This instance has these
-// changes, but the log in Redis has lost them.
+// The method "heal" stores the live changes (changes by API calls) in the argument "lost" in Redis again. The argument
+// "lost" holds changes that this instance has in memory, but that the log in Redis has lost.
 func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	n := 0
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -344,8 +344,8 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// The function "lacks" reports whether the stored lists lack a live change (change by an API call), because the change
-// is newer than the stored change of the same user.
+// The function "lacks" reports whether the stored lists lack a live change (change by an API call): they have no change
+// of the user, or only an older change.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
 	if !ok {
@@ -391,11 +391,11 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// The method read returns the records of the partition's live change log (log of changes to sets by API calls) after
-// the version "known". If "known" is "", read returns the whole log. The argument "from" of the method read is the
+// The method "read" returns the records of the partition's live change log (log of changes to sets by API calls) after
+// the version "known". If "known" is "", "read" returns the whole log. The argument "from" of the method "read" is the
 // place in the log where reading begins; "" means the beginning. If another instance has packed the log during the
-// read, read returns nil, and the caller must start again. The method read waits until replicas have confirmed the log,
-// so that a failover loses no returned record.
+// read, "read" returns nil, and the caller must start again. The method "read" waits until replicas have confirmed the
+// log, so that a failover loses no returned record.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -425,7 +425,7 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 	}
 }
 
-// The method add decodes the records on one page of the live change log (log of changes to sets by API calls), and adds
+// The method "add" decodes one page of records of the live change log (log of changes to sets by API calls), and adds
 // the records to the reading.
 func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	for _, field := range page.Fields {
@@ -441,8 +441,8 @@ func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	return nil
 }
 
-// The method damage returns the error for a stored live change (change of a set by an API call) that cannot be decoded.
-// While a live change cannot be decoded, the users of its partition stay Unavailable, because a decision without the
+// The method "damage" returns the error for a stored live change (change of a set by an API call) that cannot be
+// decoded. While a live change cannot be decoded, the users of its partition stay Unavailable. A decision without the
 // change could allow a send to a user who objected.
 func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}

@@ -35,7 +35,7 @@ func (e *restorationError) Error() string {
 	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
 }
 
-// The type restoration is this instance's state in the restoration of one partition's live changes (changes by API
+// The type "restoration" is this instance's state in the restoration of one partition's live changes (changes by API
 // calls). The zero value means that no restoration is in progress in the partition.
 type restoration struct {
 	token     string
@@ -53,8 +53,8 @@ type instances struct {
 	at    time.Time // start time of the heartbeat whose reply contained this list
 }
 
-// The method begin starts the restoration of live changes (all instances store their live changes again) in the given
-// partitions. The method begin returns an error for each partition in which no restoration began. The restoration in
+// The method "begin" starts the restoration of live changes (all instances store their live changes again) in the given
+// partitions. The method "begin" returns an error for each partition in which no restoration began. The restoration in
 // each partition has a separate time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
@@ -81,8 +81,8 @@ func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
 	return nil
 }
 
-// The method restoring returns an error if this instance has confirmed a restoration of the partition's live changes
-// (changes by API calls) and the restoration is still in progress.
+// If this instance has confirmed a restoration of the partition's live changes (changes by API calls), and the
+// restoration is still in progress, the method "restoring" returns an error.
 func (l *liveLog) restoring(p int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,8 +173,8 @@ func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsF
 		append([]string{all.own}, all.other...))
 }
 
-// The method restorations returns a text for Health about the restorations of live changes (changes by API calls) that
-// are in progress, or "" if none is in progress.
+// The method "restorations" returns a text for Health about the present restorations of live changes (changes by API
+// calls), or "" if there are none.
 func (l *liveLogs) restorations() string {
 	n, waits := 0, []string{}
 	for p := range l.logs {

@@ -33,7 +33,7 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 		counted)
 }
 
-// The method tokens returns the tokens (hashes of message ids) of the counted messages in the logs of the command's
+// The method "tokens" returns the tokens (hashes of message ids) of the counted messages in the logs of the command's
 // users.
 func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
@@ -50,8 +50,8 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// The method Stamp writes the time of the attempt into the header of the command. The method Stamp runs on the
-// goroutine of a sender. The method Stamp therefore reads only fields that do not change during the run.
+// The method Stamp writes the time of the attempt into the header of the command. The method Stamp runs on a goroutine
+// that sends commands. The method Stamp therefore reads only fields that do not change during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	h.Now = at.Now
@@ -93,7 +93,8 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	})
 }
 
-// The method campaigns returns, without repetitions, the campaigns (messages on channels) whose sends the merge counts.
+// The method "campaigns" returns, without repetitions, the campaigns (messages on channels) whose sends the merge
+// counts.
 func (o *mergeOperation) campaigns() (keys []messages.Key) {
 	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {

@@ -26,8 +26,8 @@ type entry struct {
 	score int64
 }
 
-// A shelf is one Redis sorted set: the part of an index in one partition. A shelf also holds the progress of a search
-// in the sorted set.
+// A shelf is one Redis sorted set: the part of an index in one partition. A shelf (Redis sorted set) also holds the
+// progress of a search in this set.
 type shelf struct {
 	partition int
 	key       string
@@ -37,7 +37,7 @@ type shelf struct {
 	done      bool
 }
 
-// The type browse is a search through the indexes of messages, from the highest score downwards.
+// The type "browse" is a search through the indexes of messages, from the highest score downwards.
 type browse struct {
 	c         *messageCounts
 	q         *messages.Query
@@ -76,7 +76,7 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (mes
 	return page, nil
 }
 
-// The method list returns the messages of one page, and the position at which the next page begins.
+// The method "list" returns the messages of one page, and the position at which the next page begins.
 func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages.Candidate, *messages.Position, error) {
 	if q.Order == messages.ByAsked || q.AtLeast > 0 {
 		if err := c.mend(ctx); err != nil {
@@ -101,8 +101,8 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 	return found, next, err
 }
 
-// The method browse returns messages in the order of the query, and the position at which the next page begins. The
-// argument "most" of the method browse is the maximum number of returned messages.
+// The method "browse" returns messages in the order of the query, and the position at which the next page begins. The
+// argument "most" of the method "browse" is the maximum number of returned messages.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
@@ -156,8 +156,8 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	return list
 }
 
-// The method read reads the sorted sets of the index piece by piece, until no unread entry can belong to the page. If
-// the maximum number of entries stops the method read earlier, the result "reached" is the position of the stop.
+// The method "read" reads the sorted sets of the index piece by piece, until no unread entry can belong to the page. If
+// the maximum number of entries stops the method "read" earlier, the result "reached" is the position of the stop.
 // Otherwise, "reached" is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
@@ -209,7 +209,8 @@ func (b *browse) reached(undone []int) *messages.Position {
 	return &messages.Position{Value: score}
 }
 
-// The method pieces returns commands that read further entries of the sorted sets that may still have a wanted message.
+// The method "pieces" returns commands that read further entries of the sorted sets that may still have a wanted
+// message.
 func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	for i, s := range b.shelves {
 		if s.done || len(b.found) > b.wanted && s.score < b.found[b.wanted].At(b.order).Value {
@@ -228,7 +229,7 @@ func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	return asked, reads
 }
 
-// The method take decodes the entries of a sorted set in the reply to one command.
+// The method "take" decodes the entries of a sorted set in the reply to one command.
 func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece
@@ -245,8 +246,8 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// The method add appends the entries that match the query to the found messages. The element i of "of" is the shelf
-// (sorted set) that contains the element i of "entries".
+// The method "add" appends the entries that match the query to the found messages. The argument "of" holds, for each
+// element of "entries", the shelf (sorted set) that contains the entry.
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf

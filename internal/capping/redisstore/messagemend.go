@@ -8,18 +8,18 @@ import (
 	"capper/internal/messages"
 )
 
-// The type "mended" is the progress of an update of the indexes that sort campaigns (messages on channels) by the
-// number of users in their calls. The update adds campaigns that earlier versions of capper stored.
+// The type "mended" holds the progress of the method "mend", which adds old campaigns (messages on channels) to the
+// indexes.
 type mended struct {
 	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
 	next    *messages.Position // nil: from the first campaign
 }
 
-// The method mend finds campaigns (messages on channels) that an earlier version of capper stored. The method mend adds
-// them to the indexes that sort campaigns by the number of users in their calls. Before a list of messages that needs
-// the indexes, each process calls mend, until one call has succeeded. If the time of a call runs out, the next call of
-// mend continues at the same campaign.
+// The method "mend" finds campaigns (messages on channels) that an earlier version of capper stored. The method "mend"
+// adds these campaigns to the indexes that sort campaigns by the number of users in their calls. Before a process lists
+// messages with these indexes, it calls "mend", until one call has succeeded. If the time of a call runs out, the next
+// call of "mend" continues at the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:

@@ -46,7 +46,7 @@ func (c *messageCounts) readAll(
 	return found, nil
 }
 
-// The method read returns the counts of several different messages, with one entry for each campaign (message on a
+// The method "read" returns the counts of several different messages, with one entry for each campaign (message on a
 // channel). An entry contains the decision counts, and the counts of sends summed over all partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
@@ -77,8 +77,8 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	return found, nil
 }
 
-// The function decode decodes the replies about one message, and adds the message's campaigns (one for each channel) to
-// the argument "found". The first element of "reads" contains the decision counts; the other elements contain the
+// The function "decode" decodes the replies about one message, and adds the message's campaigns (one for each channel)
+// to the argument "found". The first element of "reads" contains the decision counts; the other elements contain the
 // counts of sends.
 func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
@@ -108,12 +108,12 @@ func decode(message capping.Message, reads []reading, found map[messages.Key]mes
 	return nil
 }
 
-// The function hash returns a command that reads all fields of a Redis hash.
+// The function "hash" returns a command that reads all fields of a Redis hash.
 func hash(partition int, key string) reading {
 	return reading{readOperation{args: []string{"hgetall", key}}, partition}
 }
 
-// The method do runs all read commands in their partitions.
+// The method "do" runs all read commands in their partitions.
 func (c *messageCounts) do(ctx context.Context, reads []reading) error {
 	return c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)

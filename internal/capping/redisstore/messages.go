@@ -35,19 +35,19 @@ type messageCounts struct {
 
 var _ messages.Store = (*messageCounts)(nil)
 
-// newMessages returns the message counts of a store.
 func newMessages(config messagesConfig) *messageCounts {
 	return &messageCounts{config: config, mended: mended{working: make(chan struct{}, 1)}}
 }
 
-// The method keep returns the time for which the store keeps the counts of a message after the last call about the
+// The method "keep" returns the time for which the store keeps the counts of a message after the last call about the
 // message.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
 // AddAnswers adds numbers of decisions to the stored counts of messages; see messages.Store. If a reply was lost,
 // AddAnswers retries the command, and the script answers.lua adds the numbers only once. An error of AddAnswers lists
-// the deltas without a confirmed addition. If no reply arrived before the deadline, the script may have added the
-// numbers of these deltas. If the caller passes these deltas again, the store may count their decisions twice.
+// the deltas (counts to add) whose addition the store did not confirm. If no reply arrived before the deadline, the
+// script may have added the numbers of these deltas nevertheless. If the caller passes unconfirmed deltas (counts to
+// add) again, the store may count their decisions twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil

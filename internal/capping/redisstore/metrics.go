@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// The type metrics holds the Prometheus metrics that only the Redis store has. Package measure counts the calls of
+// The type "metrics" holds the Prometheus metrics that only the Redis store has. Package measure counts the calls of
 // every store. A nil *metrics is valid and records nothing.
 type metrics struct {
 	errors *prometheus.CounterVec
@@ -100,7 +100,7 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 	gauge(s.least, store.config.ReplicaAcks.NeededReplicas())
 }
 
-// showShards makes the collector shards report the masters of the store s.
+// showShards makes the Prometheus collector "shards" report the masters of the store s.
 func (m *metrics) showShards(s *Store) {
 	if m != nil {
 		m.shards.store.Store(s)
@@ -185,8 +185,8 @@ func (m *metrics) showFleet(s *Store) {
 	}
 }
 
-// The function register registers the collector c. If another store has already registered an equal collector, register
-// returns the existing collector.
+// The function "register" registers the collector c. If another store has already registered an equal collector,
+// "register" returns the existing collector.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	var already prometheus.AlreadyRegisteredError

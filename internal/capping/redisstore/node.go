@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// The method look examines one Redis server for the survey, and stores the findings in n.
+// The method "look" examines one Redis server for the survey, and stores the findings in n.
 func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	client := s.client(n.Addr)
 	defer func() { _ = client.Close() }()
@@ -32,10 +32,10 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	s.lookAtLedger(bounded, r, n, client)
 }
 
-// The constant pings is the number of round trips to a server that the survey measures.
+// The constant "pings" is the number of round trips to a server that the survey measures.
 const pings = 7
 
-// The method ask reads the clock, the reply of INFO and the settings of the node's server.
+// The method "ask" reads the clock, the reply of INFO and the settings of the node's server.
 func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*attempt)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	return nil
 }
 
-// The variable settings lists the settings of Redis servers that the survey reads.
+// The variable "settings" lists the settings of Redis servers that the survey reads.
 var settings = []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "hash-max-*", "cluster-*",
 	"repl-backlog-size", "client-output-buffer-limit", "repl-timeout", "min-replicas-*", "auto-aof-*", "maxclients",
 	"timeout"}
@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the TLS certificate chain of the node, even if this machine does not trust the chain.
-// Afterwards, lookAtCertificates checks the chain by the rules of the store's own connections.
+// lookAtCertificates reads the TLS certificate chain of the node, even if this machine does not trust the chain. After
+// the read, lookAtCertificates checks the chain by the rules of the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()

@@ -76,9 +76,9 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// The method Take takes the permits of the request. If no request with the same jointKey is in progress, Take calls the
-// script immediately. If such a request is in progress, the new request waits, and is combined with other waiting
-// requests.
+// The method Take takes the permits of the request. If no request with the same jointKey (for example, with the same
+// targets) is in progress, Take calls the script immediately. If such a request is in progress, the new request waits,
+// and the store combines it with other waiting requests.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -102,9 +102,9 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return j.take(ctx, ask, nil)
 }
 
-// The method gather waits for further requests to combine, after a script call has ended. The argument "served" of the
-// method gather is the number of requests that the last script call served. If the call served one request and no
-// request waits, gather does not wait.
+// The method "gather" waits for further requests to combine, after a script call has ended. The argument "served" of
+// the method "gather" is the number of requests that the last script call served. If the call served one request and no
+// request waits, "gather" does not wait.
 func (j *joints) gather(key string, served int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -127,8 +127,8 @@ func (j *joints) gather(key string, served int) {
 	})
 }
 
-// The method begin starts the next combined request, or removes the joint from the map if no request waits. The caller
-// of the method begin must hold j.mu.
+// The method "begin" starts the next combined request, or removes the joint from the map if no request waits. The
+// caller of the method "begin" must hold j.mu.
 func (j *joints) begin(key string, next *joint) {
 	next.gathering = false
 	members := next.take()
@@ -142,9 +142,9 @@ func (j *joints) begin(key string, next *joint) {
 	})
 }
 
-// The method take removes the requests for the next script call from the queue: at most as many as one call may serve.
-// The method take drops requests whose callers have stopped waiting. A request with the same id as an earlier member
-// waits for a later script call.
+// The method "take" removes the requests for the next script call from the queue: at most as many as one call may
+// serve. The method "take" drops requests whose callers have stopped waiting. A request with the same id as an earlier
+// member waits for a later script call.
 func (j *joint) take() (members []*member) {
 	permits, most := 0, pacing.MaxPermits
 	seen := map[pacing.Request]bool{}
@@ -202,8 +202,8 @@ func (j *joints) takeFor(members []*member) {
 	}
 }
 
-// runsOf returns the runs of the grant's permits in the form in which the script stores them, so that a repeated
-// request gets equal runs.
+// runsOf returns the runs of the grant's permits, in the form that the script stores. With equal runs, a repeated
+// request gets the same permits.
 func runsOf(grant *pacing.Grant) []pacing.WaitRun {
 	var log pacing.Log
 	for i := range grant.Runs {
@@ -250,7 +250,6 @@ func (j *joints) takeAlone(m *member) {
 	close(m.done)
 }
 
-// latestDeadline returns the latest deadline of the members' callers.
 func latestDeadline(members []*member) (deadline time.Time) {
 	for _, m := range members {
 		end, ok := m.ctx.Deadline()
@@ -267,8 +266,8 @@ func latestDeadline(members []*member) (deadline time.Time) {
 // The type "shares" is the rest of a combined grant: the permits that no request has received yet.
 type shares struct{ pacing.Grant }
 
-// The method share removes up to the given number of permits from the combined grant, and returns these permits. The
-// method share removes the earliest permits first.
+// The method "share" removes up to the given number of permits from the combined grant, and returns these permits. The
+// method "share" removes the earliest permits first.
 func (s *shares) share(permits int) pacing.Grant {
 	own := s.Grant
 	own.Runs, own.Granted = nil, min(permits, s.Granted)

@@ -51,8 +51,8 @@ func (o *keepLease) Encode(c *dispatch.Command) {
 	c.Args.KeepLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request, o.lasts, o.call)
 }
 
-// The method Stamp sets the time of the call, so that a late command does not extend a lease (time limit for unused
-// permits) after the caller has stopped waiting.
+// The method Stamp sets the time of the call, so that Redis rejects a late command. The lease (time limit for unused
+// permits) is then not extended after the caller has stopped waiting.
 func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }

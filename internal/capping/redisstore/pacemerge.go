@@ -9,9 +9,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// The method merge shortens the full log of the pacer in the argument "target", unless another caller has just
-// shortened the log. The argument "now" of the method merge is the time of the merge. The script pace.lua adds no slots
-// (send times of permits) to a full log.
+// The method "merge" shortens the full log of the pacer in the argument "target". If another caller has just shortened
+// the log, "merge" does nothing. The argument "now" of the method "merge" is the time of the merge. The script pace.lua
+// adds no slots (send times of permits) to a full log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -56,7 +56,8 @@ func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// A mergePacers operation replaces a pacer's log by a shorter log, unless the log has changed since the read.
+// A mergePacers operation replaces a pacer's log by a shorter log, but only if the log has not changed since it was
+// read.
 type mergePacers struct {
 	pacers *pacers
 	key    string

@@ -56,8 +56,8 @@ func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
-// The method Stamp sets the time of the call, so that Redis rejects a late command, which would also remove grants that
-// followed the reset.
+// The method Stamp sets the time of the call, so that Redis rejects a late command. A late command would also remove
+// grants from the time after the reset.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }

@@ -38,8 +38,8 @@ func (o *returnPermits) Encode(c *dispatch.Command) {
 	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.used)
 }
 
-// The method Stamp sets the time of the call. A late command finds fewer slots (send times of permits) in the future,
-// and therefore gives back fewer permits.
+// The method Stamp sets the time of the call. If a command arrives late, fewer slots (send times of permits) are in the
+// future, so the command gives back fewer permits.
 func (o *returnPermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampReturn(at.Now, o.pacers.config.ClockSkew)
 }

@@ -13,7 +13,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacersConfig is the configuration of the type pacers. Every field of pacersConfig must be set.
+// pacersConfig is the configuration of the type "pacers". Every field of pacersConfig must be set.
 type pacersConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
@@ -25,14 +25,14 @@ type pacersConfig struct {
 	Perform func(work func() *dispatch.Run) error
 }
 
-// The type pacers keeps the logs of pacers (named rate limits) in Redis. The type pacers is safe for concurrent use.
+// The type "pacers" keeps the logs of pacers (named rate limits) in Redis. The type "pacers" is safe for concurrent
+// use.
 type pacers struct {
 	config  pacersConfig
 	merging chan struct{} // capacity 1: a second caller waits and finds the log merged
 	joints  joints
 }
 
-// newPacers returns the pacers of a store.
 func newPacers(config pacersConfig) *pacers {
 	p := &pacers{config: config, merging: make(chan struct{}, 1)}
 	p.joints = joints{open: map[string]*joint{}, take: p.take}
@@ -91,9 +91,9 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// The method take takes the permits of the request "ask" with one call of pace.lua. If the argument "joined" is not
+// The method "take" takes the permits of the request "ask" with one call of pace.lua. If the argument "joined" is not
 // nil, the permits are for several combined requests. If the store must handle some of the combined requests
-// separately, take returns a *repeatedError.
+// separately, "take" returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -143,7 +143,7 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 	})
 }
 
-// The method do runs one command of an operation in the partition of the argument "at". After the run, do calls the
+// The method "do" runs one command of an operation in the partition of the argument "at". After the run, "do" calls the
 // function "then" if it is not nil. The function "then" adds the faults that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {

@@ -39,8 +39,8 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
-// The function "later" returns the period whose records surely followed the caller's call. The period is empty if the
-// clocks are not checked, because the clock tolerance is 0.
+// The function "later" returns a period: each record with a time in this period was certainly made after the caller's
+// call. The period is empty if the clocks are not checked, because the clock tolerance is 0.
 func later(ctx context.Context, now capping.Instant, skew time.Duration) capping.Period {
 	if skew == 0 {
 		return capping.Period{}
@@ -48,9 +48,9 @@ func later(ctx context.Context, now capping.Instant, skew time.Duration) capping
 	return capping.CallerOf(ctx).Later(now, skew)
 }
 
-// The method Release removes the sends of the token's message on the channel from the logs of the users; channel 0
-// means all channels. If a reply was lost and the retry does not find the send any more, Release reports the send as
-// released. Release keeps sends that are surely later than the caller's call.
+// The method Release removes the sends of a message on the channel from the logs of the users. The token is the short
+// hash of the message; channel 0 means all channels. If a reply was lost and the retry does not find the send any more,
+// Release reports the send as released. Release keeps sends that were certainly recorded after the caller's call.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

@@ -81,7 +81,8 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	return s, nil
 }
 
-// The method place sets the Redis keys, the Lua scripts and the topology (the connections to the servers) of the store.
+// The method "place" sets the Redis keys, the Lua scripts and the topology (the connections to the servers) of the
+// store.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.prefixes = l.Prefixes(s.config.Namespace)
 	s.marker = script.NewMarker(l, s.config.IDs.marked(), s.config.Namespace, formats)
@@ -95,7 +96,8 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.arrange(l)
 }
 
-// The method arrange sets the fields of the store that depend on the keyspace, for example on the size of the buckets.
+// The method "arrange" sets the fields of the store that depend on the keyspace (distribution of users over Redis
+// keys).
 func (s *Store) arrange(l script.Keyspace) {
 	s.keyspace, s.scripts = l, script.NewScripts(l)
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -156,9 +158,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// The method perform calls the function "work", unless this store is halted and must not decide about users. The
-// function "work" returns a run (the sending of commands), and perform returns the faults of this run as one error. The
-// method perform also counts the faults in the metrics, and notes the faults for Health.
+// If this store is not halted, the method "perform" calls the function "work". A halted store must not decide about
+// users. The function "work" returns a run (the sending of commands), and perform returns the faults of this run as one
+// error. The method "perform" also counts the faults in the metrics, and notes the faults for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -171,7 +173,7 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// The method "quietly" works like the method perform, but does not change the metrics or Health. The store uses
+// The method "quietly" works like the method "perform", but does not change the metrics or Health. The store uses
 // "quietly" for its own background work.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {

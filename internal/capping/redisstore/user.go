@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// The method key returns the location of a user's log: the partition, the Redis key and the hash field.
+// The method "key" returns the location of a user's log: the partition, the Redis key and the hash field.
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	partition = s.keyspace.Partition(user)
 	key = string(script.AppendKey(nil, s.prefixes[partition], s.keyspace.Bucket(user)))

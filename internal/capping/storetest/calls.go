@@ -78,7 +78,8 @@ func concurrentSameMessage(f *fixture) {
 }
 
 // slotIsALock checks that the slot of a limit of one send works like a lock: one call holds the slot until the call
-// releases the send. Concurrent calls for many users take the slots of such limits, and release the slots in any order.
+// releases the send. Concurrent calls for many users take the slots of limits of one send, and release the slots in any
+// order.
 func slotIsALock(f *fixture) {
 	const calls, rounds = 6, 25
 	users := f.users(40)
@@ -107,8 +108,8 @@ func slotIsALock(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
 }
 
-// The method take filters the message for the users and returns the allowed users. The method take also checks that no
-// other call holds the only slot of an allowed user.
+// The method "take" filters the message for the users and returns the allowed users. The method "take" also checks that
+// no other call holds the only slot of an allowed user.
 func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID,
 	err error) {
 	verdicts := make([]capping.Verdict, len(users))

@@ -88,7 +88,7 @@ func drawQuiet(t *rapid.T) quietHours {
 	return q
 }
 
-// The function units returns the names of all calendar units, and "" for a rolling window.
+// The function "units" returns the names of all calendar units, and "" for a rolling window.
 func units() []string {
 	names := []string{""}
 	for _, calendar := range capping.Calendars() {

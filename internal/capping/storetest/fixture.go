@@ -28,7 +28,7 @@ func NewClock() *Clock { return &Clock{testkit.NewClock()} }
 // Instant returns the clock's time as a capping.Instant.
 func (c *Clock) Instant() capping.Instant { return capping.InstantOf(c.Now()) }
 
-// The type fixture holds the store and the clock of one test case, and creates users and message ids for the case.
+// The type "fixture" holds the store and the clock of one test case, and creates users and message ids for the case.
 type fixture struct {
 	*testing.T
 	store capping.Store
@@ -60,12 +60,12 @@ func (f *fixture) users(n int) []capping.UserID {
 
 func (f *fixture) user() capping.UserID { return f.users(1)[0] }
 
-// The method message returns a message id that no other test case uses.
+// The method "message" returns a message id that no other test case uses.
 func (f *fixture) message() string {
 	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
 }
 
-// The method batch returns a batch for one send to each of the users. The send has no channel, and the rules of the
+// The method "batch" returns a batch for one send to each of the users. The send has no channel, and the rules of the
 // batch come from the given limits.
 func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
 	rules := make([]capping.Rule, len(limits))
@@ -92,7 +92,7 @@ func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// The method send filters a new message for one user with the given limits, and returns the verdict.
+// The method "send" filters a new message for one user with the given limits, and returns the verdict.
 func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Verdict {
 	f.Helper()
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
@@ -117,7 +117,7 @@ func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	return f.filter(b)[0]
 }
 
-// The method log reads the user's log from the store, and checks the format of the log.
+// The method "log" reads the user's log from the store, and checks the format of the log.
 func (f *fixture) log(user capping.UserID) capping.Log {
 	f.Helper()
 	log, err := f.store.Log(context.Background(), user)

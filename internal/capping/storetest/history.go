@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type history makes the same random calls to the store under test and to the naive model, and compares the
+// The type "history" makes the same random calls to the store under test and to the naive model, and compares the
 // results.
 type history struct {
 	*fixture

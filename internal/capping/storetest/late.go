@@ -10,8 +10,9 @@ import (
 	"capper/internal/capping"
 )
 
-// LateRelease checks that a release removes no send that is surely later than the call. A late first attempt must not
-// undo a send that followed the answer to the repeated call. The store must check clocks.
+// LateRelease checks that a release removes no send that was certainly recorded after the call. If the first attempt
+// arrives late, it must not undo a send that was recorded after the answer to the repeated call. The store must check
+// clocks.
 func LateRelease(t *testing.T, open Open) {
 	f := newFixture(t, open)
 	users, id := f.users(300), f.message()

@@ -12,7 +12,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// The variable malformations lists mistakes in a batch. Every store must reject a batch with one of these mistakes.
+// The variable "malformations" lists mistakes in a batch. Every store must reject a batch with one of these mistakes.
 // Each key of the map is a part of the expected error text. The function at a key of the map makes the mistake in a
 // valid batch.
 var malformations = map[string]func(b *capping.Batch){

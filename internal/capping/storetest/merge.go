@@ -14,7 +14,6 @@ import (
 	"capper/internal/capping"
 )
 
-// logOf returns a log that contains the entries in the given order.
 func logOf(entries ...capping.Entry) (log capping.Log) {
 	for _, e := range entries {
 		log = log.Record(nil, e, -1)
@@ -22,8 +21,8 @@ func logOf(entries ...capping.Entry) (log capping.Log) {
 	return log
 }
 
-// The method merge imports logs through the store's Merge method, and checks that the store has merged the log of every
-// user.
+// The method "merge" imports logs through the store's Merge method, and checks that the store has merged the log of
+// every user.
 func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	f.Helper()
 	merger, ok := capping.As[capping.Merger](f.store)
@@ -46,7 +45,7 @@ func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	return m
 }
 
-// The method bring imports the given entries into the user's log through the store's Merge method, and returns the
+// The method "bring" imports the given entries into the user's log through the store's Merge method, and returns the
 // number of added entries.
 func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 	f.Helper()
@@ -170,8 +169,8 @@ func malformedMerge(f *fixture) {
 	f.allowed(f.send(user, daily(1)))
 }
 
-// mergesBesideCalls runs merges and filter calls for the same users concurrently. mergesBesideCalls checks that no send
-// is stored twice, that filter calls exceed no limit, and that no merged send is lost.
+// mergesBesideCalls runs merges and filter calls for the same users concurrently. The function mergesBesideCalls checks
+// that no send is stored twice, that filter calls exceed no limit, and that no merged send is lost.
 func mergesBesideCalls(f *fixture) {
 	users, at := f.users(600), f.clock.Instant()
 	message := f.message()
@@ -235,8 +234,8 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// The method unite adds imported sends to the naive model, each at its own time. The method unite leaves out sends that
-// the model already has, and sends older than the retention (time for which the store keeps sends).
+// The method "unite" adds imported sends to the naive model, each at its own time. The method "unite" leaves out sends
+// that the model already has, and sends older than the retention (time for which the store keeps sends).
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

@@ -7,15 +7,15 @@ import (
 	"capper/internal/capping"
 )
 
-// The type send is one recorded send in the naive model of a store.
+// The type "send" is one recorded send in the naive model of a store.
 type send struct {
 	at      time.Time
 	channel capping.Channel
 	message capping.Message
 }
 
-// The type window is one limit in the naive model: a rolling window, or a calendar period from the field "start" to the
-// field "until".
+// The type "window" is one limit in the naive model: a rolling window, or a calendar period from the field "start" to
+// the field "until".
 type window struct {
 	most         int
 	length       time.Duration // length of a rolling window; 0: a calendar period
@@ -24,7 +24,7 @@ type window struct {
 	shadow       bool              // a shadow limit, which never denies
 }
 
-// The type model is the naive model with which the suite compares a store. The naive model holds all sends of all
+// The type "model" is the naive model with which the suite compares a store. The naive model holds all sends of all
 // users, and removes sends only when a test releases a send or erases a user.
 type model struct {
 	retention time.Duration
@@ -60,7 +60,7 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// The type answer is the decision that the naive model of a store expects for one user. If the outcome is Denied, the
+// The type "answer" is the decision that the naive model of a store expects for one user. If the outcome is Denied, the
 // field "until" is the first time at which all windows have a free slot, or zero for never. If the naive model allows
 // the send, the field "shadow" lists the shadow windows (limits that only count) that have no free slot.
 type answer struct {
@@ -102,8 +102,8 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree returns the first time at which all windows have a free slot. firstFree tries, in order, every time at
-// which the number of sends in a window can change.
+// firstFree returns the first time at which all windows have a free slot. The function firstFree tries, in order, every
+// time at which the number of sends in a window can change.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {
@@ -125,10 +125,10 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// The method release removes a user's sends of the message on the channel from the naive model; channel 0 means all
-// channels. The result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which the store keeps sends). The result "known" of release reports whether the model held any send of the
-// message on the channel, even an older send.
+// The method "release" removes a user's sends of the message on the channel from the naive model; channel 0 means all
+// channels. The result "remembered" of "release" reports whether one of the removed sends was younger than the
+// retention (time for which the store keeps sends). The result "known" of "release" reports whether the model held any
+// send of the message on the channel, even an older send.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

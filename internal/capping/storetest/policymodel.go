@@ -27,7 +27,7 @@ func newModel(rules *rules, world *world) *policyModel {
 	}
 }
 
-// The method place returns the time zone in which a rule of the policy applies to the user.
+// The method "place" returns the time zone in which a rule of the policy applies to the user.
 func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	zone = m.zoneBy(zone, user)
 	if m.places[zone] == nil {
@@ -43,7 +43,7 @@ type policySend struct {
 	message capping.Message
 }
 
-// The type call is a filter call in the naive model of policies.
+// The type "call" is a filter call in the naive model of policies.
 type call struct {
 	message capping.Message
 	channel capping.Channel
@@ -87,7 +87,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 	return m.judge(user, c)
 }
 
-// The method judge applies the policy's limits to the user, and returns the decision that the naive model expects.
+// The method "judge" applies the policy's limits to the user, and returns the decision that the naive model expects.
 func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	found := policyAnswer{outcome: capping.Allowed}
 	var shadow []string
@@ -134,7 +134,7 @@ func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	return zone
 }
 
-// The method night returns the policy's first quiet hours that are on for the user at the given time, or nil.
+// The method "night" returns the policy's first quiet hours that are on for the user at the given time, or nil.
 func (m *policyModel) night(user capping.UserID, channel capping.Channel, at time.Time) *quietHours {
 	for i := range m.rules.quiet {
 		if q := &m.rules.quiet[i]; q.channels.has(channel) && m.concerns(q, user) && m.on(q, user, at) {
@@ -165,9 +165,9 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 // hours.
 const searched = 5 * 24 * time.Hour
 
-// The method opening returns the first minute, at or after the given time, at which the user has no quiet hours. If the
-// user has no quiet hours at the given time, opening returns the given time. If the quiet hours of the user last for
-// the next five days, opening returns the zero time.
+// The method "opening" returns the first minute, at or after the given time, at which the user has no quiet hours. If
+// the user has no quiet hours at the given time, "opening" returns the given time. If the quiet hours of the user last
+// for the next five days, "opening" returns the zero time.
 func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from time.Time) time.Time {
 	for at := from; at.Before(from.Add(searched)); at = at.Truncate(time.Minute).Add(time.Minute) {
 		if m.night(user, channel, at) == nil {
@@ -235,7 +235,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// The method end returns the first minute after the current day, week or month of the limit's calendar.
+// The method "end" returns the first minute after the current day, week or month of the limit's calendar.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown
@@ -252,10 +252,10 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 	m.sends[user] = append(m.sends[user], s)
 }
 
-// The method release removes a user's sends of the message on the channel from the naive model; channel 0 means all
-// channels. The result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which the store keeps sends). The result "known" of release reports whether the model held any send of the
-// message on the channel, even an older send.
+// The method "release" removes a user's sends of the message on the channel from the naive model; channel 0 means all
+// channels. The result "remembered" of "release" reports whether one of the removed sends was younger than the
+// retention (time for which the store keeps sends). The result "known" of "release" reports whether the model held any
+// send of the message on the channel, even an older send.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -34,7 +34,7 @@ func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) c
 	})
 }
 
-// The constant users is the number of users in a random history.
+// The constant "users" is the number of users in a random history.
 const users = 10
 
 // policyHistory makes the same random calls to a Capper and to the naive model, and compares the results.
@@ -96,8 +96,8 @@ func (h *policyHistory) run() {
 	}
 }
 
-// The method forecast returns a random time up to a year in the future. Half of the returned times are shortly before a
-// clock change in some time zone.
+// The method "forecast" returns a random time up to a year in the future. Half of the returned times are shortly before
+// a clock change in some time zone.
 func (h *policyHistory) forecast() capping.Instant {
 	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*policyDay.Milliseconds()).Draw(h.T,
 		"ahead")) * time.Millisecond)
@@ -124,7 +124,7 @@ func (h *policyHistory) release() {
 	}
 }
 
-// The method filter filters the send for random users, and compares the Capper's decisions with the decisions of the
+// The method "filter" filters the send for random users, and compares the Capper's decisions with the decisions of the
 // naive model.
 func (h *policyHistory) filter(send *capping.Send) {
 	send.Users = rapid.Permutation(h.users).Draw(h.T, "users")[:rapid.IntRange(1, len(h.users)).Draw(h.T, "n")]
@@ -185,7 +185,7 @@ func shadowOf(d *capping.Decisions, i int) (names []string) {
 	return names
 }
 
-// The method explain compares a Capper's explanation of one user (Capper.Explain) with the state of the naive model.
+// The method "explain" compares a Capper's explanation of one user (Capper.Explain) with the state of the naive model.
 func (h *policyHistory) explain(user capping.UserID) {
 	e, err := h.capper.Explain(context.Background(), user)
 	require.NoError(h, err)

@@ -31,7 +31,7 @@ func (f *fixture) present(
 	}
 }
 
-// The test case presence checks that a lookup finds sends by message, namespace and channel until their release or
+// The test case "presence" checks that a lookup finds sends by message, namespace and channel until their release or
 // erasure. The lookup must record nothing.
 func presence(f *fixture) {
 	users, id := f.users(3000), f.message()

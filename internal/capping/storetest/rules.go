@@ -46,7 +46,7 @@ type quietHours struct {
 	sets     []string
 }
 
-// The type limit is a maximum number of sends in a rolling window or in a calendar period.
+// The type "limit" is a maximum number of sends in a rolling window or in a calendar period.
 type limit struct {
 	name     string
 	most     int
@@ -57,7 +57,6 @@ type limit struct {
 	shadow   bool
 }
 
-// The method "of" returns the limits of a segment.
 func (r *rules) of(segment string) []limit {
 	if limits, ok := r.limits[segment]; ok {
 		return limits
@@ -65,7 +64,6 @@ func (r *rules) of(segment string) []limit {
 	return r.limits[""]
 }
 
-// The method policy converts the rules to a capping.Policy.
 func (r *rules) policy() *capping.Policy {
 	p := &capping.Policy{Zone: load(r.zone), Segments: map[string][]capping.Limit{}}
 	for _, s := range r.suppress {
@@ -114,5 +112,5 @@ func (l limit) limit() capping.Limit {
 	return limit
 }
 
-// The function clock returns a minute of the day in the form "15:04".
+// The function "clock" returns a minute of the day in the form "15:04".
 func clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }

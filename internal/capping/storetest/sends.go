@@ -27,7 +27,7 @@ func sameMessageOnce(f *fixture) {
 	require.Equal(f, 2, f.live(user))
 }
 
-// The function identities checks that message, namespace and channel together identify a send. If the message, the
+// The function "identities" checks that message, namespace and channel together identify a send. If the message, the
 // namespace or the channel differs, the store must treat the send as another send, with its own decision and count.
 func identities(f *fixture) {
 	users, id, limit := f.users(3000), f.message(), daily(4)
@@ -87,8 +87,8 @@ func maxZero(f *fixture) {
 	require.Zero(f, f.log(user).Len())
 }
 
-// The test case exempt checks that a call without limits is never denied. The sends of a call without limits must count
-// for the limits of later calls.
+// The test case "exempt" checks that a store never denies a send in a call without limits. The sends of a call without
+// limits must count for the limits of later calls.
 func exempt(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	f.allowed(f.send(user, daily(2)))
@@ -96,7 +96,7 @@ func exempt(f *fixture) {
 		f.clock.Advance(time.Minute)
 		f.allowed(f.send(user))
 	}
-	// Four sends count for a limit of two, so a slot is free only after the third send expires.
+	// The user has four sends, but the limit allows two, so a slot is free only after the third send expires.
 	f.denied(f.send(user, daily(2)), 0, after(start, day+2*time.Minute))
 	require.Equal(f, 4, f.live(user))
 }

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The function shadow returns the limit as a shadow limit (limit that denies nobody).
+// The function "shadow" returns the limit as a shadow limit (limit that denies nobody).
 func shadow(limit capping.Limit) capping.Limit {
 	limit.Shadow = true
 	return limit

@@ -12,7 +12,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// The variable recorded is the time of the first send in the store that an old version of capper wrote.
+// The variable "recorded" is the time of the first send in the store that an old version of capper wrote.
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 // RunUpgrade checks that capper can use a store that a version without namespaces has created. The function "open"

@@ -56,7 +56,6 @@ func (w *world) zoneOf(user capping.UserID) string {
 	return ""
 }
 
-// The function load returns the time zone with the given name.
 func load(name string) *time.Location {
 	location, err := time.LoadLocation(name)
 	if err != nil {

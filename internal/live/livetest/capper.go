@@ -31,8 +31,8 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// The type generation is a test generation without segments. The one set of the test generation has no published users,
-// only users from live changes (set changes by API calls).
+// The type "generation" is a test generation without segments. The one set of the test generation has no published
+// users, only users from live changes (set changes by API calls).
 type generation struct {
 	capping.DenseIDs
 	store    live.Store
@@ -44,7 +44,7 @@ var _ capping.Live = (*generation)(nil)
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// The function take returns a test generation whose set has all live changes (changes by API calls) that the instance
+// The function "take" returns a test generation whose set has all live changes (changes by API calls) that the instance
 // has in memory.
 func take(store live.Store) *generation {
 	g := &generation{store: store}

@@ -42,7 +42,7 @@ type Storm struct {
 	tally  Tally
 }
 
-// The type person holds the test's knowledge about one user: whether the user is in the set.
+// The type "person" holds the test's knowledge about one user: whether the user is in the set.
 type person struct {
 	state    state
 	attempts int // number of changes that have begun
@@ -124,8 +124,8 @@ func (s *Storm) End() {
 	s.running.Wait()
 }
 
-// The method Silence calls the function "do", which stops the store. From the start of "do" on, the Storm ignores all
-// responses.
+// The method Silence calls the function "do", which stops the store. As soon as the function "do" starts, the Storm
+// ignores all responses.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +151,8 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	return slices.Compact(at)
 }
 
-// The method change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The
-// argument "drawn" is a random number that determines the kind of change.
+// The method "change" adds the users at the given indexes to the set, removes them, or cancels their earlier changes.
+// The argument "drawn" is a random number that determines the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
 	list, next := &b.Add, present
@@ -199,8 +199,8 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 	}
 }
 
-// The method decide asks the instance for decisions about a message to all users, and compares these with the expected
-// states.
+// The method "decide" asks the instance for decisions about a message to all users, and compares these with the
+// expected states.
 func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	s.mu.Lock()
 	before := slices.Clone(s.people)

@@ -50,7 +50,7 @@ func answers(f *fixture) {
 	require.Equal(f, int64(100), f.campaign(other).Asked)
 }
 
-// The test activity checks that a store counts all decisions of an hour by channel, even if a call has only one user.
+// The test "activity" checks that a store counts all decisions of an hour by channel, even if a call has only one user.
 func activity(f *fixture) {
 	at := f.now()
 	one, two := some(at, 1, "v1"), some(at, 2, "v1")
@@ -93,7 +93,7 @@ func fewAnswers(f *fixture) {
 	require.Equal(f, int64(capping.BulkUsers), f.campaign(many).Asked)
 }
 
-// The test withheld checks the counts of messages whose users are all denied without the store, for example by
+// The test "withheld" checks the counts of messages whose users are all denied without the store, for example by
 // suppression.
 func withheld(f *fixture) {
 	key, mixed := f.key("growth", 1), f.key("growth", 1)
@@ -158,7 +158,7 @@ func listed(f *fixture) {
 	require.Equal(f, int64(2), page.Found[0].Calls)
 }
 
-// The test paged compares the pages of message lists with the sorted list of all messages, for queries of every kind.
+// The test "paged" compares the pages of message lists with the sorted list of all messages, for queries of every kind.
 func paged(f *fixture) {
 	r := rand.New(rand.NewPCG(nextNames.Load(), 3))
 	var all []messages.Candidate

@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// The constant retention is the time for which the store under test keeps recorded sends.
+// The constant "retention" is the time for which the store under test keeps recorded sends.
 const retention = 7 * 24 * time.Hour
 
 // A fixture holds the store of one test case and the model of that store.
@@ -39,7 +39,7 @@ var (
 	nextNames atomic.Uint64
 )
 
-// The method users returns n consecutive users that no other test case uses.
+// The method "users" returns n consecutive users that no other test case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -49,7 +49,7 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// The method key returns a messages.Key in the given namespace and on the given channel. No other test case uses the
+// The method "key" returns a messages.Key in the given namespace and on the given channel. No other test case uses the
 // message of this key.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
@@ -58,7 +58,7 @@ func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 
 func (f *fixture) now() capping.Instant { return capping.InstantOf(f.clock.Now()) }
 
-// The method filter makes a filter call for the message and checks that the store's verdicts equal the model's
+// The method "filter" makes a filter call for the message and checks that the store's verdicts equal the model's
 // verdicts. The argument "most" is the maximum number of a user's sends of all messages together; 0 means no limit.
 func (f *fixture) filter(key messages.Key, most int, users ...capping.UserID) {
 	f.Helper()
@@ -81,7 +81,7 @@ func (f *fixture) batch(key messages.Key, most int, users []capping.UserID) *cap
 	}
 }
 
-// The method release releases the sends of the message on the channel; channel 0 means all channels.
+// The method "release" releases the sends of the message on the channel; channel 0 means all channels.
 func (f *fixture) release(message capping.Message, channel capping.Channel, users ...capping.UserID) {
 	f.Helper()
 	released := make([]capping.Released, len(users))
@@ -102,7 +102,7 @@ func (f *fixture) add(deltas ...messages.Delta) {
 	require.NoError(f, f.store.AddAnswers(context.Background(), deltas))
 }
 
-// The method campaigns returns the store's counts of the message, by channel.
+// The method "campaigns" returns the store's counts of the message, by channel.
 func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Counts {
 	f.Helper()
 	found, err := f.store.MessageCounts(context.Background(), message)
@@ -117,7 +117,7 @@ func (f *fixture) campaigns(message capping.Message) map[capping.Channel]message
 	return by
 }
 
-// The method campaign returns the store's counts of the key, and fails the test if the store has no counts.
+// The method "campaign" returns the store's counts of the key, and fails the test if the store has no counts.
 func (f *fixture) campaign(key messages.Key) messages.Counts {
 	f.Helper()
 	found, ok := f.campaigns(key.Message)[key.Channel]
@@ -125,7 +125,7 @@ func (f *fixture) campaign(key messages.Key) messages.Counts {
 	return found
 }
 
-// The method agree checks that the store and the model have the same number of sends for each message.
+// The method "agree" checks that the store and the model have the same number of sends for each message.
 func (f *fixture) agree() {
 	f.Helper()
 	for key, want := range f.model.sends {

@@ -50,7 +50,7 @@ func randomCalls(f *fixture) {
 	}
 }
 
-// The function drawn returns a random selection of the users: some users in any order, or consecutive users.
+// The function "drawn" returns a random selection of the users: some users in any order, or consecutive users.
 func drawn(r *rand.Rand, users []capping.UserID) []capping.UserID {
 	if r.IntN(2) == 0 {
 		first := r.IntN(len(users))

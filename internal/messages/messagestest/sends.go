@@ -85,7 +85,8 @@ func erased(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 210}, f.campaign(key).Sends)
 }
 
-// The test singles makes 2500 filter calls with a single user each for one message. All recorded sends must be counted.
+// The test "singles" makes 2500 filter calls with a single user each for one message. All recorded sends must be
+// counted.
 func singles(f *fixture) {
 	key, users := f.key("", 1), f.users(2600)
 	f.filter(key, 0, users[:100]...)
@@ -95,9 +96,9 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// The test brought checks that the store counts sends merged from another store as sends, but not as decisions. Before
-// the first call about a message with merged sends, the store knows only the number of the sends and the time of the
-// merge.
+// The test "brought" checks that the store counts sends merged from another store as sends, but not as decisions.
+// Before the first call about a message with merged sends, the store knows only the number of the sends and the time of
+// the merge.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)
@@ -138,8 +139,8 @@ func releaseOfUncounted(f *fixture) {
 	require.Empty(f, f.campaigns(key.Message))
 }
 
-// The test concurrent checks that the store counts each recorded send once, although several callers make calls at the
-// same time.
+// The test "concurrent" checks that the store counts each recorded send once, although several callers make calls at
+// the same time.
 func concurrent(f *fixture) {
 	key, users := f.key("", 1), f.users(20_000)
 	var calls sync.WaitGroup

@@ -20,7 +20,7 @@ func (f *fixture) setTitle(message capping.Message, title string) {
 	require.Equal(f, title, found)
 }
 
-// The test titles checks that a message has its title on every channel, and that no other message has this title.
+// The test "titles" checks that a message has its title on every channel, and that no other message has this title.
 func titles(f *fixture) {
 	key := f.key("growth", 1)
 	other, same := key, f.key("growth", 1)
@@ -119,7 +119,7 @@ func foundByTitle(f *fixture) {
 	require.Equal(f, "Été number 36", all[0].Title)
 }
 
-// The method page returns the first page of a list of messages, with at most 100 messages.
+// The method "page" returns the first page of a list of messages, with at most 100 messages.
 func (f *fixture) page(q messages.Query) []messages.Counts {
 	f.Helper()
 	q.Max = 100
@@ -128,7 +128,7 @@ func (f *fixture) page(q messages.Query) []messages.Counts {
 	return page.Found
 }
 
-// The method pages returns the messages of all pages of a list.
+// The method "pages" returns the messages of all pages of a list.
 func (f *fixture) pages(q messages.Query) (found []messages.Counts) {
 	f.Helper()
 	for {

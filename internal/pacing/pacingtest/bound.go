@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// The test case closed checks that a call with a long wait for one pacer does not block another pacer. Limits must also
-// still count slots that an earlier version of capper granted for the next day.
+// The test case "closed" checks that a call with a long wait for one pacer does not block another pacer. Limits must
+// also still count slots that an earlier version of capper granted for the next day.
 func closed(f *fixture) {
 	used, open, slow, patient := Name(), Name(), Name(), Name()
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{

@@ -90,8 +90,8 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 }
 
 // ofPacers returns a copy of the request for permits without the targets (logs with limits) of shares. If the reply to
-// a step of a call was lost, the repeated step may get the grant of another step of the same call. The grant of the
-// other step may name another share.
+// one step of a call was lost, the repeated step may get the grant of another step. The grant of the other step may
+// name another share.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -127,7 +127,7 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// The method call returns a random call for permits. Most of the random calls belong to a share (reserved part of a
+// The method "call" returns a random call for permits. Most of the random calls belong to a share (reserved part of a
 // pacer), or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {
@@ -171,8 +171,7 @@ func (c *Callers) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// holdLease makes a call with a lease a second time after a pause, and checks that the call keeps its permits until the
-// lease ends.
+// holdLease repeats a call with a lease after a pause, and checks that the call keeps its permits until the lease ends.
 func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent time.Time) {
 	if call.Lease == 0 {
 		return
@@ -220,7 +219,7 @@ func (c *Callers) take(p *pacing.Pacers, call *pacing.Call) (*pacing.Answer, err
 	return answer, err
 }
 
-// The method keep checks the result of a call and counts the granted permits.
+// The method "keep" checks the result of a call and counts the granted permits.
 func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	slots := slotsOf(&answer.Grant)
 	c.mu.Lock()
@@ -232,7 +231,7 @@ func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	}
 }
 
-// The method note adds the call to the list of the latest calls, which Settle repeats at the end of the test.
+// The method "note" adds the call to the list of the latest calls, which Settle repeats at the end of the test.
 func (c *Callers) note(past *called) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,9 +239,9 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack returns the permits of a call to the pacers, except the first "used" permits. giveBack tries again until the
-// return succeeds. The result of giveBack is the number of permits that the call keeps, or -1 if this number is not
-// known.
+// giveBack returns the permits of a call to the pacers, except the first "used" permits. The method giveBack tries
+// again until the return succeeds. The result of giveBack is the number of permits that the call keeps, or -1 if this
+// number is not known.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)

@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// The type fixture holds the store under test for one test case, and the checkers of its grants.
+// The type "fixture" holds the store under test for one test case, and the checkers of its grants.
 type fixture struct {
 	*testing.T
 	store  pacing.Store
@@ -51,7 +51,7 @@ func Request() pacing.Request {
 	return pacing.Request(sum[:16])
 }
 
-// The function target returns a target (log with limits) with the given limits and a log that no other test uses.
+// The function "target" returns a target (log with limits) with the given limits and a log that no other test uses.
 func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
@@ -60,7 +60,7 @@ func target(limits ...pacing.Limit) pacing.Target {
 // limit.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
-// The function ask returns a permit request for the targets. The slots of the permits may be at most "wait" in the
+// The function "ask" returns a permit request for the targets. The slots of the permits may be at most "wait" in the
 // future.
 func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask {
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
@@ -72,8 +72,8 @@ func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	return a
 }
 
-// The method take takes permits, and checks that the grant equals the model's prediction and that the store's clock is
-// right.
+// The method "take" takes permits, and checks that the grant equals the model's prediction and that the store's clock
+// is right.
 func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	f.Helper()
 	before := f.now()
@@ -87,7 +87,7 @@ func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	return grant
 }
 
-// The constant slack is the largest difference between a store's clock and the test's clock.
+// The constant "slack" is the largest difference between a store's clock and the test's clock.
 const slack = pacing.Time(250_000)
 
 // takeAll takes permits in as many requests to the store as needed, and returns the number of granted permits.

@@ -23,8 +23,9 @@ type Greedy struct {
 	Sizes   []int           // each ask draws its number of permits from this list
 	Waits   []time.Duration // each ask draws its longest wait from this list
 	Oracle  *Oracle
-	// Requests is the percentage of asks with a request id. Clients repeat these asks until the store replies. If the
-	// reply to an ask without a request id is lost, the client does not repeat the ask.
+	// Requests is the percentage of permit requests that have a request id. Clients repeat these requests until the
+	// store replies. If the reply to a permit request without a request id is lost, the client does not repeat the
+	// request.
 	Requests int
 	// Returns is the percentage of granted requests whose permits clients return, in part or completely.
 	Returns  int
@@ -113,8 +114,8 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// giveBack returns the permits of a request to the store, except the first "used" permits. giveBack first removes the
-// returned permits from the Oracle, because a return without a reply may have succeeded.
+// giveBack returns the permits of a request to the store, except the first "used" permits. The method giveBack first
+// removes the returned permits from the Oracle, because a return without a reply may have succeeded.
 func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
 	g.Oracle.GiveUp(a, used)
 	for range 100 {

@@ -62,7 +62,7 @@ func fullLog(f *fixture) {
 	}
 }
 
-// The type history makes random requests for permits of a few targets.
+// The type "history" makes random requests for permits of a few targets.
 type history struct {
 	*fixture
 	rng     *rand.Rand

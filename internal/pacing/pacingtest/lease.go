@@ -129,8 +129,8 @@ func leasesStay(f *fixture, p *pacing.Pacers) {
 }
 
 // leasesRace checks a race: a sender repeats a call whose lease has ended, while another instance returns the permits
-// of the lease. The other instance returns the permits after the store has granted these permits to the repeated call
-// again, and before the repeated call extends the lease.
+// of the lease. The store grants the permits to the repeated call again. The other instance then returns them, before
+// the repeated call extends the lease.
 func leasesRace(f *fixture) {
 	one := target(spaced(time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}

@@ -205,7 +205,7 @@ func many(f *fixture) {
 		target(pacing.Limit{Max: 7, Window: time.Millisecond})))
 }
 
-// The function extremes checks the largest limits, the shortest windows and the longest waits.
+// The function "extremes" checks the largest limits, the shortest windows and the longest waits.
 func extremes(f *fixture) {
 	for _, limit := range []pacing.Limit{
 		{Max: pacing.MaxMax, Window: pacing.MaxWindow}, {Max: pacing.MaxMax, Window: time.Microsecond},
@@ -240,7 +240,7 @@ func forget(f *fixture) {
 	require.NoError(f, f.store.ForgetPacer(context.Background(), Name(), ""), "absent is no error")
 }
 
-// The variable malformations lists changes that make a valid request for permits invalid; each key is a part of the
+// The variable "malformations" lists changes that make a valid request for permits invalid; each key is a part of the
 // expected error text.
 var malformations = map[string]func(a *pacing.Ask){
 	"pacers, got 0":     func(a *pacing.Ask) { a.Targets = nil },

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The type load runs test clients until End is called; each client makes one call after another.
+// The type "load" runs test clients until End is called; each client makes one call after another.
 type load struct {
 	Rest time.Duration // the pause of a client between two calls
 
@@ -15,9 +15,9 @@ type load struct {
 	ended   sync.Once
 }
 
-// The method begin starts test clients, each with its own stream of random numbers from the seed. The first client gets
-// the given stream. The argument "once" of the method begin is a function that makes one call and repeats the call if
-// it needs a result. The result of "once" is the pause until the next call.
+// The method "begin" starts test clients, each with its own stream of random numbers from the seed. The first client
+// gets the given stream. The argument "once" of the method "begin" is a function that makes one call and repeats the
+// call if it needs a result. The result of "once" is the pause until the next call.
 func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) time.Duration) {
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, stream+uint64(i)))
@@ -45,7 +45,7 @@ func (l *load) stopped() bool {
 	}
 }
 
-// The method pause waits for the duration d, or until the test calls End.
+// The method "pause" waits for the duration d, or until the test calls End.
 func (l *load) pause(d time.Duration) {
 	if d > 0 {
 		timer := time.NewTimer(d)

@@ -20,7 +20,7 @@ type Memory struct {
 	leases   map[pacing.Request]*lease
 }
 
-// The type lease is a lease that a Memory keeps.
+// The type "lease" is a lease that a Memory keeps.
 type lease struct {
 	group string
 	ends  time.Time

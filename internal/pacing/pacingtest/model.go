@@ -14,12 +14,13 @@ import (
 type single struct {
 	slots []pacing.Time
 	split pacing.Log // its Ahead has the slots before which later permits may get slots
-	// The field loose is true if the log has had many reserved slots with free slots between them. A store may then
-	// have ended a search for free slots at pacing.MostLooks, so the slots of the store and of the model may differ.
+	// The field "loose" is true if the log has had many reserved slots with free slots between them. In such a log, a
+	// store may have ended a search for free slots at pacing.MostLooks. The slots of the store and of the model may
+	// then differ.
 	loose bool
 }
 
-// exactAhead is a number of slots in Log.Ahead that is so small that a search for a free slot never reaches
+// exactAhead is a small number of slots in Log.Ahead: with so few slots, a search for a free slot never reaches
 // pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
@@ -127,7 +128,7 @@ func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Targe
 	return true
 }
 
-// The method put adds a permit with the planned slot to the model's log of each target.
+// The method "put" adds a permit with the planned slot to the model's log of each target.
 func (p *planned) put(logs []*single) {
 	for i, log := range logs {
 		at := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
@@ -143,13 +144,13 @@ func (p *planned) put(logs []*single) {
 	}
 }
 
-// The type model computes the slots of permits one by one, by the rules in the documentation of package pacing. Tests
+// The type "model" computes the slots of permits one by one, by the rules in the documentation of package pacing. Tests
 // compare the model's prediction with each grant of a store, so the model must see all calls.
 type model struct {
 	logs     map[string]*single
 	requests map[pacing.Request]held
 	latest   pacing.Time // the latest time in a reply of the store
-	// The field forgotten holds the names of pacers whose logs ForgetPacer removed. A store may remove no returned
+	// The field "forgotten" holds the names of pacers whose logs ForgetPacer removed. A store may remove no returned
 	// permits from the new logs of these pacers.
 	forgotten map[string]bool
 }
@@ -165,7 +166,7 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// The method "hold" records in the model the slots of a permit request, unless the store repeated an earlier grant.
+// If the store did not repeat an earlier grant, the method "hold" records the slots of the permit request in the model.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
 		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}
@@ -195,7 +196,7 @@ func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	return logs
 }
 
-// The method place adds at most "most" permits of the request to the model's logs, and returns the slots of these
+// The method "place" adds at most "most" permits of the request to the model's logs, and returns the slots of these
 // permits.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	logs := m.logsOf(ask.Targets)
@@ -216,9 +217,9 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// The method compare describes the difference between the store's grant and the model's prediction, or returns "" if
-// both are equal. If the field "loose" of a target's log is true, compare accepts every difference, and only the Oracle
-// judges the grants.
+// The method "compare" describes the difference between the store's grant and the model's prediction, or returns "" if
+// both are equal. If the field "loose" of a target's log is true, "compare" accepts every difference, and only the
+// Oracle judges the grants.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	differs, logs := m.compareAll(ask, grant), m.logsOf(ask.Targets)
 	if differs == "" || !slices.ContainsFunc(logs, func(log *single) bool { return log.loose }) {

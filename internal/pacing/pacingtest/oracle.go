@@ -32,7 +32,7 @@ type point struct {
 	request pacing.Request
 }
 
-// The type keeping describes the permits that a request still has after the return of its other permits.
+// The type "keeping" describes the permits that a request still has after the return of its other permits.
 type keeping struct {
 	permits int         // the number of the first permits that the request keeps
 	at      pacing.Time // when the store removed the other permits
@@ -295,8 +295,8 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 	return fault
 }
 
-// lastHas reports whether the limit applied to the point (permits with one slot) that was granted last. The limit must
-// have applied to two points: the last point by the store's time, and the last point by the order of Add.
+// lastHas reports whether the limit applied to the point (permits with one slot) that was granted last. If the store's
+// times and the calls of Add have different last points, the limit must have applied to both points.
 func lastHas(points []point, limit pacing.Limit) bool {
 	last := slices.MaxFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.order, b.order))
@@ -328,7 +328,7 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// The function holder returns the slot of the permit with the given number. The first permit of the points has the
+// The function "holder" returns the slot of the permit with the given number. The first permit of the points has the
 // number 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0

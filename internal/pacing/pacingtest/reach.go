@@ -49,7 +49,7 @@ func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// The function greedily returns a group of callers that take all permits that they can get. The callers that greedily
+// The function "greedily" returns a group of callers that take all permits that they can get. The callers that greedily
 // returns have the same pacers, wait and times as the sharer in the argument "like".
 func greedily(like sharer) (group []sharer) {
 	for _, size := range [][2]int{{8, 1}, {2, 50}, {1, 1000}} {

@@ -61,9 +61,9 @@ func emptyRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 }
 
-// continuedRequest checks requests that ask the store in several steps. continuedRequest also checks that the store
-// rejects a repetition with a different Content. The store remembers a step that continues a request even if the step
-// got no permits.
+// continuedRequest checks requests that ask the store in several steps. The function continuedRequest also checks that
+// the store rejects a repetition with a different Content. The store remembers a step that continues a request even if
+// the step got no permits.
 func continuedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1, Window: time.Hour}), target(spaced(time.Millisecond))
 	next := requested(ask(1, 0, one, two), Request())

@@ -243,8 +243,9 @@ func returnedConcurrently(f *fixture) {
 	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and returns all except the first "used" permits. takeAndReturn adds to
-// the counter "stayed" the returned permits that the store could not remove from the log of the first target.
+// takeAndReturn takes the permits of a request and returns all except the first "used" permits. The method
+// takeAndReturn adds to the counter "stayed" the returned permits that the store could not remove from the log of the
+// first target.
 func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // OpenOnClock opens the store under test with a clock that the test controls.
 type OpenOnClock func(t *testing.T, clock func() time.Time) pacing.Store
 
-// The type sharer is a group of simulated workers. Each simulated worker asks for permits, waits for all or half of the
-// time until their slots, and asks again.
+// The type "sharer" is a group of simulated workers. Each simulated worker asks for permits, waits for all or half of
+// the time until their slots, and asks again.
 type sharer struct {
 	share    string
 	pacers   []string
@@ -72,7 +72,7 @@ func (w *turns) Pop() any {
 	return last
 }
 
-// The method run runs the simulation for the given time.
+// The method "run" runs the simulation for the given time.
 func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	s.Helper()
 	s.clock = testkit.NewClock()
@@ -95,7 +95,7 @@ func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	}
 }
 
-// The method call makes the next call of a simulated worker, and then schedules the worker's following call.
+// The method "call" makes the next call of a simulated worker, and then schedules the worker's following call.
 func (s *sharing) call(w turn) {
 	c := &s.callers[w.caller]
 	if c.to > 0 && w.at >= s.start.Add(c.to) {
@@ -138,7 +138,7 @@ func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	return float64(n) / (to - from).Seconds()
 }
 
-// The method judge checks that no window of a limit has more permits than the limit allows.
+// The method "judge" checks that no window of a limit has more permits than the limit allows.
 func (s *sharing) judge() {
 	s.Helper()
 	for _, p := range s.pacers {
@@ -175,8 +175,8 @@ const (
 	sharesEnd            = 19 * time.Second
 )
 
-// The function settle returns the longest allowed time from the first call of a share until the share gets its reserved
-// part of the pacer. The result of settle is a second, or twice the longest window if this is longer.
+// The function "settle" returns the longest allowed time from the first call of a share until the share gets its
+// reserved part of the pacer. The result of settle is a second, or twice the longest window if this is longer.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {
@@ -185,7 +185,6 @@ func settle(p *pacing.Pacer) time.Duration {
 	return settle
 }
 
-// perSecondOf returns the number of permits per second that the pacer allows.
 func perSecondOf(p *pacing.Pacer) float64 {
 	least := 1e18
 	for _, limit := range p.Judged() {
@@ -206,9 +205,9 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 
 // RunShares checks that a share (reserved part of a pacer) gets its part of a pacer, even if callers without a share
 // ask for many permits. While calls use a share, the share must get its part of the pacer after the time from the
-// function settle. Callers without a share must get the rest of the pacer. While no call uses a share, callers without
-// a share must get all slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of the
-// argument "step".
+// function "settle". Callers without a share must get the rest of the pacer. While no call uses a share, callers
+// without a share must get all slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of
+// the argument "step".
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -267,7 +266,7 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	}
 }
 
-// The method sharing returns two instances whose policy has the given pacers, and the common clock of both instances.
+// The method "sharing" returns two instances whose policy has the given pacers, and the common clock of both instances.
 // Only the test advances this clock.
 func (f *fixture) sharing(pacers ...pacing.Pacer) (one, two *pacing.Pacers, clock *testkit.Clock) {
 	clock = testkit.NewClock()

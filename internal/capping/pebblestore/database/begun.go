@@ -31,7 +31,7 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// The method end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
+// The method "end" removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
 // now uses it. If the file system refused a write to the table, the table stays in the list.
 func (b *begun) end(name string) {
 	b.mu.Lock()
@@ -47,8 +47,8 @@ func (b *begun) forget(name string) {
 	delete(b.tables, name)
 }
 
-// The method remove removes the unfinished tables in the list from the disk. An unfinished table that cannot be removed
-// does no harm.
+// The method "remove" removes the unfinished tables in the list from the disk. An unfinished table that cannot be
+// removed does no harm.
 func (b *begun) remove(fs vfs.FS) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,8 +27,8 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// The method "within" runs the function "work" as soon as the number of calls in progress allows this, unless the
-// caller has left by then. The function "work" must return soon after the context has ended.
+// The method "within" waits until fewer than the maximum number of calls are in progress. It then runs the function
+// "work", unless the caller has left. The function "work" must return soon after the context has ended.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -16,9 +16,9 @@ const (
 	longestRest = 400 * 24 * time.Hour
 )
 
-// A clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with a known time
-// plus the time that the monotonic clock has counted since this known time. The known time is the later of two times:
-// the file system's time when the store was opened, and the time of the last identity mark.
+// A clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with an expected
+// time: a known time plus the duration that the monotonic clock has counted since then. The known time is the later of
+// two times: the file system's time when the store was opened, and the time of the last identity mark.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
@@ -37,15 +37,15 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now returns the time of this process's clock as an Instant. If the clock is surely wrong, Now returns an error, so
+// Now returns the time of this process's clock as an Instant. If the clock is certainly wrong, Now returns an error, so
 // that no log gets a wrong time.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// The method Time returns the time of the process's clock. If the clock is surely wrong, Time returns an error, so that
-// no log gets a wrong time.
+// The method Time returns the time of the process's clock. If the clock is certainly wrong, Time returns an error, so
+// that no log gets a wrong time.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err

@@ -17,7 +17,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The type damage lists the stored logs that cannot be read: single logs with invalid values, and logs in damaged
+// The type "damage" lists the stored logs that cannot be read: single logs with invalid values, and logs in damaged
 // blocks of tables. Each read of a damaged block takes Pebble tens of milliseconds. As soon as the database knows the
 // users that a damaged block affects, it does not read the block again.
 type damage struct {
@@ -59,7 +59,7 @@ func (d *damage) remove(user capping.UserID) {
 	delete(d.users, user)
 }
 
-// The method block returns the damaged block that may contain the log of the user.
+// The method "block" returns the damaged block that may contain the log of the user.
 func (d *damage) block(user capping.UserID) (b block, found bool) {
 	blocks := d.blocks.Load()
 	if blocks == nil {
@@ -77,8 +77,8 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// The method put adds a damaged block to the list of blocks, and joins overlapping blocks. The caller of the method put
-// must hold d.mu.
+// The method "put" adds a damaged block to the list of blocks, and joins overlapping blocks. The caller of the method
+// "put" must hold d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
 	if known := d.blocks.Load(); known != nil {
@@ -114,7 +114,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// The method err returns an error for the status that describes the known damage, or nil.
+// The method "err" returns an error for the status that describes the known damage, or nil.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -141,15 +141,15 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether the user's log was written again after the damage of its block. Pebble finds such a
-// rewritten log in a newer level of the database, and does not read the damaged block.
+// isMended reports whether the user's log was written again after the damage of its block. Pebble finds a rewritten log
+// in a newer level of the database, and does not read the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
 }
 
-// If the user's log is in a damaged block, the method mend adds a note to the batch: the user's new log is readable. If
-// the batch removes the user's log, mend stores an empty value instead. Pebble would look for a removed log in the
+// If the user's log is in a damaged block, the method "mend" adds a note to the batch: the user's new log is readable.
+// If the batch removes the user's log, "mend" stores an empty value instead. Pebble would look for a removed log in the
 // damaged block again.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
@@ -229,7 +229,7 @@ func (d *DB) NoteChangesDamaged(err error) {
 	d.damaged.changes.Store(&why)
 }
 
-// acceptName is the name of the file in the store's directory with which an operator accepts the loss of unreadable
+// acceptName is the name of a file in the store's directory. With this file, an operator accepts the loss of unreadable
 // live changes (changes of sets by API calls).
 const acceptName = "ACCEPT-LOST-CHANGES"
 

@@ -88,7 +88,7 @@ type DB struct {
 // wait, so that the number of goroutines stays limited while the disk stalls.
 const maxCalls = 256
 
-// The method load checks the format of the database, and loads the identity and other data that stays in memory.
+// The method "load" checks the format of the database, and loads the identity and other data that stays in memory.
 func (d *DB) load(config Config) error {
 	d.loadRestored()
 	version, err := d.checkFormat()

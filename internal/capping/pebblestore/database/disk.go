@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The type disk handles refused writes: a disk is a file system between Pebble and the real file system. If Pebble
+// The type "disk" handles refused writes: a disk is a file system between Pebble and the real file system. If Pebble
 // cannot write its write-ahead log or its manifest, Pebble panics. Some of Pebble's panics leave a mutex of Pebble
 // locked, and recover does not unlock the mutex. The disk hides errors of the write-ahead log and the manifest from
 // Pebble: the disk reports such an error to the store, and freezes. A frozen disk changes nothing in the directory, as
@@ -39,8 +39,8 @@ type disk struct {
 }
 
 // New returns the disk of a directory whose database is being opened. If the file system refuses a write to a file that
-// is not a table, the disk first calls the function "refused". After the call of "refused", the write returns to
-// Pebble.
+// is not a table, the disk first calls the function "refused". Pebble gets the result of the write only after the call
+// of "refused".
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -78,8 +78,8 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// The method change runs an operation on the files, unless the disk is frozen. The method change is only for operations
-// whose failure does no harm.
+// If the disk is not frozen, the method "change" runs an operation on the files. The method "change" is only for
+// operations whose failure does no harm.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -89,8 +89,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 	return false, op()
 }
 
-// The method write runs an operation on the files, such as a write to the write-ahead log. If the operation fails on an
-// open database and the file is not a table, the disk freezes. After the freeze, no write of Pebble changes the
+// The method "write" runs an operation on the files, such as a write to the write-ahead log. If the operation fails on
+// an open database and the file is not a table, the disk freezes. After the freeze, no write of Pebble changes the
 // directory.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
@@ -133,7 +133,7 @@ func (d *disk) pause() {
 	}
 }
 
-// The method create opens a file of the database for writing.
+// The method "create" opens a file of the database for writing.
 func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	if IsTable(name) && d.tableRefused.Load() && !d.serving.Load() {
 		d.pause() // this is Pebble's next attempt, and no caller waits for it
@@ -267,8 +267,8 @@ func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a backup copy. Sync of a copyDir does nothing, because the copy is useless after a crash,
-// and Pebble would panic if the sync of the folder returned an error.
+// copyDir is the folder of a backup copy. Sync of a copyDir does nothing, because a copy is useless after a crash. If
+// the sync of the folder returned an error, Pebble would panic.
 type copyDir struct{ vfs.File }
 
 // The method Sync does nothing.

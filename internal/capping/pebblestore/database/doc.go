@@ -13,8 +13,8 @@
 // # Lost and replaced stores
 //
 // If a database is missing, Pebble creates a new one. If a write-ahead log is missing, Pebble opens the database
-// without an error. After either loss, the store would allow recorded sends again. Three checks detect that the store
-// was lost or replaced:
+// without an error. After the loss of a database or of a write-ahead log, the store would allow recorded sends again.
+// Three checks detect that the store was lost or replaced:
 //
 //   - The file PATH.id beside the directory holds the store's id and its identity mark (a growing number that exposes
 //     an old copy). The identity mark increases at each start and close, once in each minute of use, and when writes

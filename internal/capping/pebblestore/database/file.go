@@ -48,8 +48,8 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 // ProbeSize is the number of bytes that Open must be able to write.
 const ProbeSize = 4 << 20
 
-// The function probe writes a file and removes the file again, to detect a full disk. Pebble itself does not report a
-// full disk while it opens a database. The function probe returns the modification time of the written file, by the
+// The function "probe" writes a file and removes the file again, to detect a full disk. Pebble itself does not report a
+// full disk while it opens a database. The function "probe" returns the modification time of the written file, by the
 // file system's clock.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")

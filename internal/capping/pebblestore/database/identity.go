@@ -18,10 +18,10 @@ import (
 	"capper/internal/capping"
 )
 
-// The type identity is the content of the file PATH.id beside the directory of the store. The file PATH.id remains if
+// The type "identity" is the content of the file PATH.id beside the directory of the store. The file PATH.id remains if
 // the store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values as
-// the file PATH.id. The store writes the values to the database before it writes them to the file PATH.id, so the
-// database never has older values.
+// the file PATH.id. The store writes the values first to the database and then to the file PATH.id, so the database
+// never has older values than the file.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
@@ -103,8 +103,8 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// The method identify compares the identity in the database with the file PATH.id. If the database belongs to another
-// store or lacks newer data, identify returns an error. If the database has no identity yet, identify gives the
+// The method "identify" compares the identity in the database with the file PATH.id. If the database belongs to another
+// store or lacks newer data, "identify" returns an error. If the database has no identity yet, identify gives the
 // database a new identity.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
@@ -181,8 +181,8 @@ func (d *DB) Mark() error {
 	return d.mark()
 }
 
-// The method mark increases the identity mark (a number that shows which copy is newer) in the database and in the file
-// PATH.id. The caller of the method mark must hold the lock d.marking.
+// The method "mark" increases the identity mark (a number that shows which copy is newer) in the database and in the
+// file PATH.id. The caller of the method "mark" must hold the lock d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
@@ -212,8 +212,8 @@ func (d *DB) mark() error {
 	return nil
 }
 
-// The type watch holds the state of the method Watch between two calls. Only the goroutine that calls Watch uses the
-// fields of the type watch.
+// The type "watch" holds the state of the method Watch between two calls. Only the goroutine that calls Watch uses the
+// fields of the type "watch".
 type watch struct {
 	markedAt time.Time
 	seen     int64 // the value of written at the last call
@@ -225,15 +225,15 @@ const markInterval = time.Minute
 
 // The method Watch checks that the files of the store still exist. If a new identity mark (counter that exposes an old
 // copy) is due, Watch also increases the mark. A new mark is due after a minute of writes, after the last write, and
-// after a copy of the database. The mark after a copy of the database makes a restored copy recognizable as older. One
-// goroutine calls Watch about once a second.
+// after a copy of the database. The store increases the mark after a copy of the database, so that a restored copy is
+// recognizable as older. One goroutine calls Watch about once a second.
 //
-// The store increases the identity mark (counter that exposes an old copy) after the last write, so that the next start
-// notices damage at the end of the write-ahead log. Pebble treats a damaged record as the unfinished end of the
-// write-ahead log, unless a later block says that the log was synced beyond this record. No such block follows the last
-// synced record of the log. If the records at the end are damaged, the database lacks the last identity mark, and Open
-// returns an error. Without an identity mark after the last write, the next start would lose the sends in damaged
-// records without an error.
+// After the last write, the store increases the identity mark (counter that exposes an old copy). With this mark, the
+// next start notices damage at the end of the write-ahead log. If no later block of the write-ahead log says that a
+// damaged record was synced, Pebble treats the record as the unfinished end of the log. No block after the last synced
+// record says that this record was synced. If the records at the end are damaged, the database lacks the last identity
+// mark, and Open returns an error. Without an identity mark after the last write, the next start would lose the sends
+// in damaged records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -282,7 +282,7 @@ func KnownIDs(path string) (IDs, error) {
 	return found.IDs.value(), nil
 }
 
-// The type restored describes the backup from which the database was restored.
+// The type "restored" describes the backup from which the database was restored.
 type restored struct {
 	Until time.Time `json:"until"` // later sends are unknown
 	At    time.Time `json:"at"`
@@ -290,9 +290,9 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// The function adopt is the last step of a restore. After adopt, the restored files are a store with the identity mark
-// (counter that exposes an old copy) of the backup. The argument "since" of the function adopt is the time of the
-// restore.
+// The function "adopt" is the last step of a restore. After adopt, the restored files are a store with the identity
+// mark (counter that exposes an old copy) of the backup. The argument "since" of the function "adopt" is the time of
+// the restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {

@@ -24,13 +24,13 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// The pattern "word" matches texts that the format marker (value that names the version of the stored format) can hold
-// as the kind of ids or as the check word of the key.
+// The format marker (value that names the version of the stored format) holds the kind of ids and the check word of
+// their key. The pattern "word" matches all texts that are allowed there.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
 // The method "checked" returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
-// IDs. If the format marker (value that names the version of the stored format) cannot hold the kind of ids or the
-// check word, the method "checked" returns an error.
+// IDs. If the kind of ids or the check word is not an allowed text for the format marker, the method "checked" returns
+// an error.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
@@ -56,7 +56,8 @@ func (i IDs) Pointer() *IDs {
 	return &i
 }
 
-// The method value is the inverse of Pointer: the method value returns the IDs of a pointer, and the zero IDs for nil.
+// The method "value" is the inverse of Pointer: the method "value" returns the IDs of a pointer, and the zero IDs for
+// nil.
 func (i *IDs) value() IDs {
 	if i == nil {
 		return IDs{}
@@ -68,8 +69,9 @@ func (i *IDs) value() IDs {
 func (d *DB) IDs() IDs { return d.config.IDs }
 
 // checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
-// format marker (value that names the version of the stored format) in the database is reliable. checkKnownIDs checks
-// the file first, because the marker can be read only after Pebble has opened and written its files.
+// format marker (value that names the version of the stored format) in the database is reliable. The method
+// checkKnownIDs checks the file first, because the marker can be read only after Pebble has opened and written its
+// files.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

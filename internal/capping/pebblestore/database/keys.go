@@ -33,7 +33,7 @@ const (
 // mostLogKey is the largest length in bytes of the key of a user's log.
 const mostLogKey = 1 + imageWidth
 
-// The method width returns the number of bytes of a user's id in a key of this database.
+// The method "width" returns the number of bytes that a user's id takes in a key of this database.
 func (d *DB) width() int {
 	if d.wide {
 		return imageWidth
@@ -65,8 +65,8 @@ func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
 }
 
-// firstUser returns the first user whose log has a key at or after the given key. The key in the argument may be
-// shorter than a log key.
+// firstUser returns the first user whose log has a key at or after the given key. The given key may be shorter than the
+// key of a log.
 func (d *DB) firstUser(key []byte) capping.UserID {
 	var bytes [imageWidth]byte
 	copy(bytes[:], key[1:])

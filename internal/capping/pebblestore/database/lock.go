@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The function lock takes the lock of the store's directory, and first creates a missing directory. The operating
+// The function "lock" takes the lock of the store's directory, and first creates a missing directory. The operating
 // system releases the lock when the process ends, even after a crash.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {

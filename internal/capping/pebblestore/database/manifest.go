@@ -86,12 +86,12 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether the text is allowed as a name of a file in a backup archive. Only names of files directly in
-// the directory are allowed.
+// isName reports whether the text is allowed as a name of a file in a backup archive. A backup archive contains only
+// files directly in the directory of the database, and no files in subdirectories.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
 
-// The function "leads" reports whether the file is the marker file. The marker file must be written last, because this
-// file makes a directory a database.
+// The function "leads" reports whether the file is the marker file, which makes a directory a database. The marker file
+// must be written last, because this file makes a directory a database.
 func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

@@ -25,13 +25,13 @@ const (
 	newestFormat  = changesFormat
 )
 
-// imageFormat is the version of a store whose users are id images (64-bit numbers that stand for ids). imageFormat is
-// above the versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id
-// images always has the version imageFormat, with or without live changes (changes by API calls).
+// imageFormat is the version of a store whose users are id images (64-bit numbers that stand for ids). The constant
+// imageFormat is above the versions of stores with dense ids, so that programs for dense ids do not open the store. A
+// store for id images always has the version imageFormat, with or without live changes (changes by API calls).
 const imageFormat = 4
 
-// bucketSize is the number of users whose logs share one database key, and is part of the format marker (value that
-// names the version of the stored format). docs/design/embedded.md explains the value 1.
+// bucketSize is the number of users whose logs share one database key. The format marker of a store contains this
+// number. docs/design/embedded.md explains the value 1.
 const bucketSize = 1
 
 // The function Marker returns the format marker (the value of MarkerKey) of stores with dense ids, for one version of
@@ -149,19 +149,19 @@ func (d *DB) markEmpty(marker string) error {
 }
 
 // HasChanges reports whether a live change (change of a set by an API call) was ever written to the store. For a store
-// of id images, HasChanges always returns true, because the format marker (value that names the version of the stored
-// format) of these stores does not show live changes.
+// of id images (64-bit hashes of ids), HasChanges always returns true, because the format marker of these stores does
+// not show live changes.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
-// If the store does not have the format marker (value that names the version of the stored format) for live changes
-// yet, MarkChanges adds this marker to the batch. The caller of MarkChanges must commit the batch.
+// If the store does not have the format version for live changes yet, MarkChanges adds a format marker with this
+// version to the batch. The caller of MarkChanges must commit the batch.
 func (d *DB) MarkChanges(batch *pebble.Batch) {
 	if !d.changes.Swap(true) {
 		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches
 	}
 }
 
-// The type upgrade is the progress of rewriting users' logs in the newest format.
+// The type "upgrade" is the progress of rewriting users' logs in the newest format.
 type upgrade struct {
 	From, To int
 	Next     []byte // logs at and after this key may be in an older format
@@ -205,14 +205,14 @@ func (d *DB) beginUpgrade(from int) error {
 	return d.Sync(context.Background())
 }
 
-// The method warning returns a text for operators about the upgrade in progress.
+// The method "warning" returns a text for operators about the upgrade in progress.
 func (u *upgrade) warning() string {
 	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of user ids are done: versions of "+
 		"capper that support only format %d can no longer open the store",
 		u.From, u.To, u.percent(), u.From)
 }
 
-// The method percent returns the progress of the upgrade as a percentage of the range of user ids.
+// The method "percent" returns the percentage of all possible user ids that the upgrade has already covered.
 func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)

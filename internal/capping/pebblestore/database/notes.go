@@ -14,9 +14,9 @@ import (
 )
 
 // The type "notes" is the file FILES in a store's directory: a list of the write-ahead logs and manifests that must
-// exist. Without this list of files, Pebble would open a database without a missing write-ahead log and its sends, and
-// would report no error. The store adds a file to the list after its creation, and removes the file from the list
-// before its deletion. Every file in the list must therefore exist.
+// exist. If a write-ahead log is missing, Pebble opens the database without the sends in this log, and reports no
+// error. The list reveals the missing file. The store adds a file to the list after its creation, and removes the file
+// from the list before its deletion. Every file in the list must therefore exist.
 type notes struct {
 	fs  vfs.FS
 	dir string
@@ -61,7 +61,8 @@ func (n *notes) remove(file string) error {
 	return n.write(slices.Delete(slices.Clone(n.names), i, i+1))
 }
 
-// The method write writes the list of names to the file FILES. The caller of the method write must hold the lock n.mu.
+// The method "write" writes the list of names to the file FILES. The caller of the method "write" must hold the lock
+// n.mu.
 func (n *notes) write(names []string) error {
 	err := replaceFile(n.fs, n.fs.PathJoin(n.dir, NotesFile), []byte(strings.Join(names, "\n")+"\n"))
 	if err == nil {
@@ -71,8 +72,8 @@ func (n *notes) write(names []string) error {
 }
 
 // The method Check reads the list FILES and returns an error if a listed file is missing. If the list lacks the present
-// manifest of the database, the method Check ignores the list. In this case, an older version of capper, which does not
-// write FILES, has used the store.
+// manifest of the database, the method Check ignores the list, because an older version of capper has used the store.
+// Older versions do not write FILES.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -113,7 +113,8 @@ const (
 
 // The method Close waits for running calls whose caller has stopped waiting, and then closes the database. The method
 // Close waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
-// freezes the files instead of closing Pebble. The freeze loses no write of a call that has returned.
+// freezes the files instead of closing Pebble. If Close freezes the files, the writes of all calls that have already
+// returned stay on the disk.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// The method options returns Pebble options for a database with small reads and writes at random keys. The blocks of
+// The method "options" returns Pebble options for a database with small reads and writes at random keys. The blocks of
 // the database's tables are small. All levels of the database except the bottom level have whole-key Bloom filters.
 // Bloom filters of the bottom level would displace everything else from the block cache. Compression is off, because
 // large parts of the values are tokens (random bytes).

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The type outage holds the reason why the store is out of service, and whether the store may still call Pebble.
+// The type "outage" holds the reason why the store is out of service, and whether the store may still call Pebble.
 type outage struct {
 	fault      atomic.Pointer[error] // reason why nothing can be written; nil: none
 	down       chan struct{}         // closed when the store goes out of service
@@ -34,7 +34,7 @@ func (d *DB) Broken() error {
 // unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// The method fail takes the store out of service after an error, like takeDown. The method fail calls the function
+// The method "fail" takes the store out of service after an error, like takeDown. The method "fail" calls the function
 // "also" before waiting calls get the error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
@@ -50,7 +50,7 @@ func (d *DB) fail(err error, also func()) error {
 	return d.Broken()
 }
 
-// The method isolate takes the store out of service and prevents all further calls to Pebble, because Pebble may hold
+// The method "isolate" takes the store out of service and prevents all further calls to Pebble, because Pebble may hold
 // its mutexes for ever.
 func (d *DB) isolate(err error) error {
 	return d.fail(err, func() {

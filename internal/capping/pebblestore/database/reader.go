@@ -97,8 +97,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the value of a key without the use of Bloom filters, after a first read failed, perhaps only
-// because of a damaged Bloom filter.
+// lookupUnfiltered reads the value of a key again without Bloom filters, after a first read has failed. A damaged Bloom
+// filter may be the only cause of the first failure.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

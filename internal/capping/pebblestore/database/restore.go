@@ -72,8 +72,8 @@ func checkStopped(dir string) error {
 	return nil
 }
 
-// checkLoss returns an error if the restore would lose sends that the store recorded after the backup, unless the
-// operator accepts the loss.
+// checkLoss returns an error if the restore would lose sends that the store recorded after the backup. If the operator
+// accepts the loss, checkLoss returns nil.
 func checkLoss(m *Manifest, dir string, accept bool) error {
 	known, err := known(dir)
 	if err != nil {

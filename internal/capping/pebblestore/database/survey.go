@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// After a failed read of a user's log, the method survey finds the damaged part of the table files. The method survey
-// also finds the range of users whose logs may be in the damaged part. The result "learned" of the method survey is
-// true if the caller should read the log again, because survey has found new facts about the damage. The argument
-// "filtered" of the method survey is true if the failed read used Bloom filters.
+// After a failed read of a user's log, the method "survey" finds the damaged part of the table files. The method
+// "survey" also finds the range of users whose logs may be in the damaged part. If the method "survey" has found new
+// facts about the damage, its result "learned" is true, and the caller should read the log again. The argument
+// "filtered" of the method "survey" is true if the failed read used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -52,7 +52,7 @@ func (d *DB) stopFiltering(err error) {
 }
 
 // usersOf returns the range of users whose logs can be between two keys of a table file. If the argument "start" or
-// "end" is not the key of a log, the range of users has no limit on this side.
+// "end" is not the key of a log, the range of users is unlimited on that side.
 func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	high = d.lastUser()
 	if len(start) == d.logKeySize() && start[0] == KeyLog {
@@ -64,8 +64,7 @@ func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	return low, high
 }
 
-// firstLine returns an error with only the first line of the text of err, because the other lines are details of
-// Pebble.
+// firstLine returns an error with only the first line of the error text, because the other lines are details of Pebble.
 func firstLine(err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(line)
@@ -129,7 +128,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	return last
 }
 
-// The method walk calls the function "over" with an iterator over the logs of all users.
+// The method "walk" calls the function "over" with an iterator over the logs of all users.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {

@@ -95,8 +95,8 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	return found, nil
 }
 
-// The method check returns an error unless the archive contains exactly the files in the manifest, the manifest itself
-// and the checksum.
+// The archive must contain exactly the files in the manifest, the manifest itself and the checksum. Otherwise, the
+// method "check" returns an error.
 func (m *Manifest) check(sizes map[string]int64) error {
 	delete(sizes, manifestName)
 	delete(sizes, sumName)

@@ -51,7 +51,7 @@ func Write(to io.Writer, dir string, m *Manifest) error {
 	return err
 }
 
-// The function list returns the names of the files in the database's directory, with the marker file last.
+// The function "list" returns the names of the files in the database's directory, with the marker file last.
 func list(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// The function write copies one file of the directory into the backup archive.
+// The function "write" copies one file of the directory into the backup archive.
 func write(archive *tar.Writer, dir, name string) (File, error) {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -96,7 +96,7 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 	return File{name, n, hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// The function header returns the tar header of a file. The tar header depends only on name and size, and contains no
+// The function "header" returns the tar header of a file. The tar header depends only on name and size, and contains no
 // time and no owner.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Name: name, Size: size, Mode: int64(fs.FileMode(0o644)), Typeflag: tar.TypeReg,
@@ -111,7 +111,7 @@ func add(archive *tar.Writer, name string, content []byte) error {
 	return err
 }
 
-// The function ending returns the last bytes of an archive, from the tar header of the checksum file on.
+// The function "ending" returns the last bytes of an archive, from the tar header of the checksum file on.
 func ending(sum []byte) ([]byte, error) {
 	var end bytes.Buffer
 	archive := tar.NewWriter(&end)

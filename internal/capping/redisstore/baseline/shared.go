@@ -54,7 +54,7 @@ func (s *Shared) submit(c *call) {
 	}
 }
 
-// The method work sends pipelines of script calls until the queue is empty.
+// The method "work" sends pipelines of script calls until the queue is empty.
 func (s *Shared) work() {
 	runtime.Gosched() // lets other goroutines add calls to the same pipeline
 	for calls := s.take(); calls != nil; calls = s.take() {
@@ -69,7 +69,7 @@ func (s *Shared) work() {
 	}
 }
 
-// The method take removes the script calls of the next pipeline from the queue and returns these calls, or nil if the
+// The method "take" removes the script calls of the next pipeline from the queue and returns these calls, or nil if the
 // queue is empty.
 func (s *Shared) take() (calls []*call) {
 	s.mu.Lock()

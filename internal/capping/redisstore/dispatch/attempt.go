@@ -14,8 +14,9 @@ import (
 )
 
 // An attempt is one transmission of a command to a Redis node. The run (execution of one call of the store) to which a
-// command belongs sets the destination of each attempt. The worker of the node's sender sets the other fields of an
-// attempt. From the submission of a command until its delivery to the run, only the worker may use the command.
+// command belongs sets the destination of each attempt. The worker of the node's sender (command queue) sets the other
+// fields of an attempt. From the submission of a command until its delivery to the run, only the worker may use the
+// command.
 type attempt struct {
 	node   *topology.Node // nil: no node serves the hash slot
 	asking bool           // the node is importing the hash slot
@@ -25,14 +26,14 @@ type attempt struct {
 	err   error // nil: the command has a reply
 }
 
-// The method stamp begins an attempt to send the command. The method stamp sets the time in the command and the local
-// start time of the attempt.
+// The method "stamp" begins an attempt to send the command. The method "stamp" sets the time in the command and the
+// local start time of the attempt.
 func (c *Command) stamp(now capping.Instant, began time.Time) {
 	c.attempt.now, c.attempt.began = now, began
 	c.op.Stamp(c, Stamp{Now: now, Since: c.since})
 }
 
-// The method send adds the command to a pipeline, which the worker sends afterwards.
+// The method "send" adds the command to a pipeline, which the worker sends afterwards.
 func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	if c.attempt.asking {
 		_ = pipe.Process(ctx, redis.NewCmd(ctx, "asking"))
@@ -42,8 +43,8 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// The method take ends an attempt to send the command, and stores the reply or the error in the command. If too few
-// replicas have stored the writes of the command, the argument "lacking" of the method take is an error with the
+// The method "take" ends an attempt to send the command, and stores the reply or the error in the command. If too few
+// replicas have stored the writes of the command, the argument "lacking" of the method "take" is an error with the
 // reason. Otherwise, "lacking" is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
@@ -79,7 +80,7 @@ func texts(list []any) []string {
 	return texts
 }
 
-// The function fail ends the present attempts of several commands, all with the same error.
+// The function "fail" ends the present attempts of several commands, all with the same error.
 func fail(commands []*Command, err error) {
 	for _, c := range commands {
 		c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, err
@@ -92,7 +93,8 @@ type errUnsent struct{ err error }
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy returns the remedy (next action of the caller) of the wrapped error, and notes that the command had no effect.
+// Remedy returns the remedy (next action of the caller) for the wrapped error. The field Unknown of this remedy is
+// false, because the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
@@ -113,7 +115,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// The function "late" reports whether the clock difference in the argument "off" may only show that the command was
-// long on its way. If late returns true, the node's clock may be right. The argument "took" of the function "late" is
-// the time until the reply came, and the argument "skew" is the tolerated clock difference.
+// The function "late" reports whether a slow transmission of the command may be the only cause of the clock difference
+// in the argument "off". If the function "late" returns true, the node's clock may be right. The argument "took" of the
+// function "late" is the time until the reply came, and the argument "skew" is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

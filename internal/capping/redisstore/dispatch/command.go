@@ -8,8 +8,8 @@ import (
 )
 
 // A Command is a Redis command for one partition; most commands are script calls. A command belongs to the run
-// (execution of one call of the store) that created it. During an attempt, a worker of the sender reads the fields of
-// the command. The fields that only the run uses are an exception: no worker reads them.
+// (execution of one call of the store) that created it. During an attempt, a worker of the sender (command queue of a
+// node) reads the fields of the command, except the fields that only the run uses.
 type Command struct {
 	Partition int
 	Items     []uint64 // users of a script call (see script.Plan); nil for other commands
@@ -48,9 +48,9 @@ func (c *Command) Repeated() bool { return c.since != capping.Never }
 // Since returns the time of the first attempt that Redis may have executed although no reply arrived, or Never.
 func (c *Command) Since() capping.Instant { return c.since }
 
-// The method weight returns the number that the run subtracts from its count of open work when the command is settled.
-// The weight of a command is its number of users. A command without users has the weight 1, and a side command (which
-// writes data beside the logs) the weight 0.
+// The method "weight" returns the number that the run subtracts from its count of open work when the command is
+// settled. The weight of a command is its number of users. A command without users has the weight 1, and a side command
+// (which writes data beside the logs) the weight 0.
 func (c *Command) weight() int {
 	if c.aside {
 		return 0
@@ -58,7 +58,7 @@ func (c *Command) weight() int {
 	return max(1, len(c.Items))
 }
 
-// The method hold counts the command as unsettled in the front (the run's work for one node), until the command has a
+// The method "hold" counts the command as unsettled in the front (the run's work for one node), until the command has a
 // final result.
 func (c *Command) hold(f *front) {
 	c.free()
@@ -66,7 +66,7 @@ func (c *Command) hold(f *front) {
 	f.held++
 }
 
-// The method free stops counting the command as unsettled in its front (the run's work for one node).
+// The method "free" stops counting the command as unsettled in its front (the run's work for one node).
 func (c *Command) free() {
 	if c.front != nil {
 		c.front.held--

@@ -59,8 +59,8 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	return r
 }
 
-// The method Recycle keeps the buffers of a finished run for another run, unless a worker still uses a command of the
-// run. The caller of Recycle must not use the run after Recycle.
+// The method Recycle keeps the buffers of a finished run for another run, if no worker uses a command of the run any
+// more. The caller of Recycle must not use the run after Recycle.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
@@ -71,8 +71,8 @@ func (d *Dispatcher) Recycle(r *Run) {
 // recycledUsers is the maximum number of users of a run whose buffers Recycle keeps.
 const recycledUsers = 1 << 17
 
-// The method sender returns the sender of a node, that is, the node's command queue. If the node is nil, sender returns
-// nil.
+// The method "sender" returns the sender of a node, that is, the node's command queue. If the node is nil, "sender"
+// returns nil.
 func (d *Dispatcher) sender(n *topology.Node) *sender {
 	if n == nil {
 		return nil
@@ -86,7 +86,7 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 }
 
 // forgetSenders removes the senders (command queues) of nodes that the topology no longer lists. A run that already
-// uses a removed sender may continue to use this sender.
+// uses a removed sender (command queue of a node) may continue to use this sender.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {

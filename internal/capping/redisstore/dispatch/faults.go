@@ -69,8 +69,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// The method cause returns the example that Faults keeps for a kind of errors. For the kind Deadline, cause returns an
-// example of the most frequent kind of errors before the deadline.
+// The method "cause" returns the example that Faults keeps for a kind of errors. For the kind Deadline, "cause" returns
+// an example of the most frequent kind of errors before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

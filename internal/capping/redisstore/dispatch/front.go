@@ -21,7 +21,7 @@ type front struct {
 	held     int // number of unsettled commands
 }
 
-// The method front returns the unsent work of the run for one node.
+// The method "front" returns the unsent work of the run for one node.
 func (r *Run) front(n *topology.Node) *front {
 	for _, f := range r.fronts {
 		if f.node == n {
@@ -33,9 +33,9 @@ func (r *Run) front(n *topology.Node) *front {
 	return f
 }
 
-// The method fill passes commands for every node to the sender of the node, up to the limit of commands in flight. If a
-// partition has moved to another node, its users move to the front (unsent work) of the other node, and fill visits all
-// fronts again.
+// The method "fill" passes commands for every node to the sender (command queue) of the node, up to the limit of
+// commands in flight. If a partition has moved to another node, its users move to the front (unsent work) of the other
+// node. The method "fill" then visits all fronts again.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false
@@ -67,8 +67,8 @@ func (r *Run) fillFront(f *front) {
 	}
 }
 
-// If the run must not send the command to the node, the method refusal returns an error with the reason; otherwise, the
-// method refusal returns nil.
+// If the run must not send the command to the node, the method "refusal" returns an error with the reason, and
+// otherwise nil.
 func (r *Run) refusal(c *Command) error {
 	if c.attempt.node == nil {
 		return fault.ErrNoRoute

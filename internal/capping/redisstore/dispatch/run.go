@@ -23,7 +23,7 @@ const (
 // A Run executes one operation on the users of a batch, or a few single commands that have no users. A run makes
 // commands from the batch, and limits the number of its commands in flight to each node. A run retries failed commands
 // until all commands are settled or the context ends. A run belongs to the goroutine of its caller. The workers of
-// senders use the commands of a run, but no other part of the run.
+// senders (command queues of nodes) use the commands of a run, but no other part of the run.
 type Run struct {
 	// Faults counts the errors of the run's attempts and its undecided users. Callers may add faults after Do has
 	// returned.
@@ -34,8 +34,8 @@ type Run struct {
 	BeforeBare func(c *Command) []Operation
 	// AllowBare reports whether bare commands may replace the command c. The run calls AllowBare when each operation
 	// from BeforeBare is settled, successful or not. If AllowBare returns false, the run sends no more commands for the
-	// users of c, and counts no fault. Before AllowBare returns false, AllowBare sets the results of the users of c. A
-	// nil AllowBare allows every command.
+	// users of c, and counts no fault. Before AllowBare returns false, AllowBare sets the results of the users of c. If
+	// AllowBare is nil, bare commands may replace every command.
 	AllowBare func(c *Command) bool
 
 	ctx        context.Context // context of Do, for log lines and spans
@@ -61,7 +61,7 @@ type Run struct {
 	unused   []*Command // settled commands whose buffers can be reused
 }
 
-// The method reset prepares a finished run for another operation. The settled commands of the run keep their buffers
+// The method "reset" prepares a finished run for another operation. The settled commands of the run keep their buffers
 // for later commands.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
@@ -122,7 +122,7 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// The method command returns a command of the run's operation for some users of one partition. The argument "items"
+// The method "command" returns a command of the run's operation for some users of one partition. The argument "items"
 // stands for the command's users.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
@@ -211,7 +211,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// The method wake makes waiting commands ready if the time of their retry has come.
+// The method "wake" makes waiting commands ready if the time of their retry has come.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {
@@ -224,8 +224,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// The method hasten retries all waiting commands immediately. All waiting commands are side commands, and their servers
-// have just replied to the other commands.
+// The method "hasten" retries all waiting commands immediately. The run calls "hasten" when only side commands are
+// left. The servers of these commands have just replied to other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -234,14 +234,15 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// The method repeat schedules another attempt of the command, at the node that now holds the hash slot.
+// The method "repeat" schedules another attempt of the command, at the node that now holds the hash slot.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))
 	f.ready = append(f.ready, c)
 }
 
-// An inbox receives settled attempts of commands from the workers of senders, and never makes a worker wait.
+// An inbox is a queue into which workers put the commands of a run after each attempt. A worker never waits for space
+// in an inbox.
 type inbox struct {
 	mu       sync.Mutex
 	commands []*Command
@@ -258,7 +259,7 @@ func (b *inbox) put(commands []*Command) {
 	}
 }
 
-// The method drain removes the commands from the inbox and appends them to the slice "into".
+// The method "drain" removes the commands from the inbox and appends them to the slice "into".
 func (b *inbox) drain(into []*Command) []*Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 const (
 	// Lanes is the maximum number of concurrent pipelines to one Redis node. Each lane is the goroutine of one worker.
 	Lanes = 2
-	// pipelineCommands and pipelineUsers are the maximum numbers of commands and of users in one pipeline. The replies
-	// to a pipeline within these maxima arrive well within the time of an attempt, and the server can serve other
-	// clients in between.
+	// pipelineCommands and pipelineUsers are the maximum numbers of commands and of users in one pipeline. With these
+	// maxima, the replies to a pipeline arrive long before the time limit of an attempt, and the server can serve other
+	// clients between two pipelines.
 	pipelineCommands = 64
 	pipelineUsers    = 2048
 )
@@ -37,8 +37,8 @@ type sender struct {
 	running int
 }
 
-// The method submit adds commands to the queue of the node, and starts workers if necessary. The method submit does not
-// keep the slice "commands".
+// The method "submit" adds commands to the queue of the node, and starts workers if necessary. The method "submit" does
+// not keep the slice "commands".
 func (s *sender) submit(commands []*Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *sender) submit(commands []*Command) {
 	}
 }
 
-// The method work sends pipelines until the queue of the node is empty.
+// The method "work" sends pipelines until the queue of the node is empty.
 func (s *sender) work() {
 	defer s.lanes.Done()
 	runtime.Gosched() // lets other callers add commands to the same pipeline
@@ -66,9 +66,9 @@ func (s *sender) work() {
 	}
 }
 
-// The method take removes the commands of the next pipeline from the queue. A pipeline waits for replicas as a whole,
-// so take never mixes commands that need confirmations by replicas with other commands. The method take drops commands
-// whose run has ended.
+// The method "take" removes the commands of the next pipeline from the queue. A pipeline waits for replicas as a whole,
+// so take never mixes commands that need confirmations by replicas with other commands. The method "take" drops
+// commands whose run has ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *sender) take() []*Command {
 	return commands
 }
 
-// The function deliver puts each command, with the result of its attempt, into the inbox of its run.
+// The function "deliver" puts each command, with the result of its attempt, into the inbox of its run.
 func deliver(commands []*Command) {
 	for start := 0; start < len(commands); {
 		end := start + 1
@@ -106,9 +106,9 @@ func deliver(commands []*Command) {
 	}
 }
 
-// The method send sends one pipeline with the given commands to the node. For each command, the pipeline is one
+// The method "send" sends one pipeline with the given commands to the node. For each command, the pipeline is one
 // attempt. If the node does not have the Lua scripts, the pipeline first loads the scripts. If the commands must be
-// durable, the pipeline ends with a command that checks whether replicas have confirmed the writes. The method send
+// durable, the pipeline ends with a command that checks whether replicas have confirmed the writes. The method "send"
 // returns the number of Redis commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
@@ -165,8 +165,8 @@ func (s *sender) send(commands []*Command) (size int) {
 }
 
 // The function "wanted" returns the commands whose run has not ended while the worker prepared the pipeline. The
-// attempts of the other commands fail, because a late command could undo changes that followed the answer to a repeated
-// call.
+// attempts of the other commands fail, because a late command could undo changes from the time after the answer to a
+// repeated call.
 func wanted(commands []*Command) []*Command {
 	ended := func(c *Command) bool { return c.run.over.Load() }
 	if !slices.ContainsFunc(commands, ended) {
@@ -195,10 +195,10 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// The method witness chooses one partition of a pipeline. A command at the end of the pipeline reads the sentinel key
-// (marker key that reveals lost data) of the chosen partition. The method witness takes the last partition whose hash
+// The method "witness" chooses one partition of a pipeline. A command at the end of the pipeline reads the sentinel key
+// (marker key that reveals lost data) of the chosen partition. The method "witness" takes the last partition whose hash
 // slot is not moving, because the sentinel key of a moving slot may be on another node. If the cluster is moving all
-// hash slots of the pipeline, witness returns the last partition.
+// hash slots of the pipeline, "witness" returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -208,9 +208,9 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// The method distrust makes the attempt of a queued command fail if the command's partition is now in quarantine (no
-// decisions until an operator accepts the loss). If a partition is in quarantine (no decisions until an operator
-// accepts the loss), the script may have read incomplete logs for the command.
+// If the partition of a queued command is now in quarantine (no decisions until an operator accepts the loss), the
+// method "distrust" makes the attempt of the command fail. If a partition is in quarantine (no decisions until an
+// operator accepts the loss), the script may have read incomplete logs for the command.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

@@ -19,7 +19,7 @@ const (
 	maxServerTries = 3 // after this number of server errors, the run gives up the command
 )
 
-// The method settle processes the result of a command's attempt: settle accepts the reply, retries the command, or
+// The method "settle" processes the result of a command's attempt: "settle" accepts the reply, retries the command, or
 // gives up.
 func (r *Run) settle(c *Command) {
 	fix := fault.Of(c.attempt.err)
@@ -120,9 +120,10 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// The method split replaces the command c by bare commands (commands that use the key of one bucket each), one for each
-// bucket of users. Before the bare commands, split sends the operations from BeforeBare. If the command c has no users,
-// or is already bare, split returns false.
+// The method "split" replaces the command c by bare commands (commands that use the key of one bucket each), one for
+// each bucket of users. Before the bare commands (commands for one bucket each), "split" sends the commands of the
+// operations from BeforeBare. If the command c has no users, or already uses the key of only one bucket, "split"
+// returns false.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false
@@ -146,7 +147,7 @@ func (r *Run) split(c *Command) bool {
 	return true
 }
 
-// The method divide creates bare commands (one for each bucket of users), which replace the command c.
+// The method "divide" creates bare commands (one for each bucket of users), which replace the command c.
 func (r *Run) divide(c *Command) {
 	if r.AllowBare != nil && !r.AllowBare(c) {
 		r.finish(c)
@@ -167,7 +168,7 @@ func (r *Run) divide(c *Command) {
 	}
 }
 
-// The method apply passes the reply of a successful attempt to the command's operation, which interprets the reply.
+// The method "apply" passes the reply of a successful attempt to the command's operation, which interprets the reply.
 func (r *Run) apply(c *Command) {
 	n, err := c.op.Apply(c)
 	if err == nil && n == 0 && len(c.Items) > 0 {
@@ -190,7 +191,7 @@ func (r *Run) apply(c *Command) {
 	}
 }
 
-// The method finish subtracts a settled command from the run's counts of open work.
+// The method "finish" subtracts a settled command from the run's counts of open work.
 func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
@@ -208,15 +209,17 @@ func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// The method abandon ends a run whose time is up: abandon counts the users and commands without a result as undecided.
+// The method "abandon" ends a run whose time is up: "abandon" counts the users and commands without a result as
+// undecided.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))
 	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
 }
 
-// The method leave ends the sending of commands, because the caller has left: a late command could undo changes that
-// followed the answer to a repeated call. The run then only waits for the replies to sent commands.
+// The method "leave" ends the sending of commands, because the caller has left: a late command could undo changes from
+// the time after the answer to a repeated call. After the call of "leave", the run only waits for replies to the
+// commands that it has already sent.
 func (r *Run) leave() {
 	r.left, r.waiting = true, r.waiting[:0]
 	r.over.Store(true)

@@ -43,7 +43,7 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 	*f = append(*f, failure{kind, c.tries, 1, c.weight()})
 }
 
-// The method tell adds events about failed attempts to a trace span, and then empties the list of failures.
+// The method "tell" adds events about failed attempts to a trace span, and then empties the list of failures.
 func (f *failures) tell(span trace.Span) {
 	for _, like := range *f {
 		trace.Event(span, "attempt failed", trace.Text("error.type", string(like.kind)),
@@ -53,9 +53,9 @@ func (f *failures) tell(span trace.Span) {
 	*f = (*f)[:0]
 }
 
-// The method tell writes log lines and trace spans about a pipeline that was sent. Each run that has commands in the
+// The method "tell" writes log lines and trace spans about a pipeline that was sent. Each run that has commands in the
 // pipeline gets a trace span of its own. The trace span has the start and the end of the pipeline, and links to the
-// spans of the other runs. If neither logging nor tracing is on, tell does nothing.
+// spans of the other runs. If logging and tracing are off, "tell" does nothing.
 func (s *sender) tell(commands []*Command, size int, began time.Time) {
 	debug := s.config.Logger.Enabled(commands[0].run.ctx, slog.LevelDebug)
 	traced := false

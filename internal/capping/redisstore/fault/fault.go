@@ -1,6 +1,7 @@
-// Package fault classifies errors in the communication with a Redis server, and gives a remedy for each error. A remedy
-// is the next action of the caller: retry, refresh the routes, or give up. Only package fault parses the texts of Redis
-// error replies. Error types of this program can implement the interface Known to return their own remedies.
+// Package fault classifies errors in the communication with a Redis server, and gives a remedy (next action of the
+// caller) for each error. A remedy is the next action of the caller: retry, refresh the routes, or give up. Only
+// package fault parses the texts of Redis error replies. Error types of this program can implement the interface Known
+// to return their own remedies.
 package fault
 
 import (

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The variable replies lists beginnings of Redis error replies, each with the remedy (next action of the caller) for
+// The variable "replies" lists beginnings of Redis error replies, each with the remedy (next action of the caller) for
 // the error.
 var replies = []struct {
 	prefix string
@@ -35,25 +35,25 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// The variable denials lists the beginnings of permission errors, for commands and for scripts.
+// The variable "denials" lists the beginnings of permission errors, for commands and for scripts.
 var denials = []string{
 	// Scripts return the second prefix up to Redis 7.0, and the third prefix since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// The variable unknowns lists the beginnings of Redis error replies about commands that the server does not have.
+// The variable "unknowns" lists the beginnings of Redis error replies about commands that the server does not have.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
 	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey
 	"ERR Unknown subcommand or wrong number", // Redis 6
 }
 
-// The variable denied is the remedy for a permission error. With the remedy "denied", the topology looks for the
-// missing right at its next refresh.
+// The variable "denied" is the remedy (next action of the caller) for a permission error. With the remedy "denied", the
+// topology looks for the missing right at its next refresh.
 var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 
-// IsDenial reports whether a Redis error reply denies the Redis user a command or a key, or reports a command that the
-// server does not have.
+// IsDenial reports whether a Redis error reply means that the Redis user may not use a command or a key, or that the
+// server does not have a command.
 func IsDenial(reply string) bool {
 	return IsUnknown(reply) || begins(reply, denials)
 }

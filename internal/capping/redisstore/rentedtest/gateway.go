@@ -65,8 +65,8 @@ func (g *Gateway) accept() {
 	}
 }
 
-// The method keep stores connections that Close must close. If Close has already run, keep stores nothing and returns
-// false.
+// The method "keep" stores connections that Close must close. If Close has already run, "keep" stores nothing and
+// returns false.
 func (g *Gateway) keep(conns ...net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

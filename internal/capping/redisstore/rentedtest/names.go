@@ -68,8 +68,8 @@ func (n *Names) serve() {
 	}
 }
 
-// The method answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1. A query has a header of
-// 12 bytes, the host name as labels with lengths, and the type and the class of the query.
+// The method "answer" returns the reply to a DNS query. The format follows RFC 1035, section 4.1. A query has a header
+// of 12 bytes, the host name as labels with lengths, and the type and the class of the query.
 func (n *Names) answer(query []byte) []byte {
 	var labels []string
 	at := 12

@@ -157,8 +157,8 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer stores the decision count of one hash field in the argument a. setAnswer ignores kinds of fields that later
-// versions of capper added.
+// setAnswer stores the decision count of one hash field in the argument a. The function setAnswer ignores kinds of
+// fields that later versions of capper added.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {
 		a.Configs = slices.Collect(strings.Lines(value))

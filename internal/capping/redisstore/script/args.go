@@ -27,7 +27,7 @@ type Args struct {
 	numbers  [256]uint16 // number of each group within the call, from 1
 }
 
-// The type blob is one argument of a Redis command, as bytes. Unlike a slice or a string, a pointer to a blob becomes
+// The type "blob" is one argument of a Redis command, as bytes. Unlike a slice or a string, a pointer to a blob becomes
 // an interface value without an allocation.
 type blob []byte
 
@@ -67,7 +67,7 @@ func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, user
 }
 
 // endCounts ends the encoding of the keys. If the call counts sends, endCounts appends the key of the message's counts.
-// endCounts returns the number of keys in the command.
+// The method endCounts returns the number of keys in the command.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	if a.counting = c.Counted; !c.Counted {
 		return keys
@@ -91,7 +91,7 @@ func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, use
 }
 
 // StampRelease writes the header of a call of release.lua, a script that removes sends. The script release.lua removes
-// the sends with the token (short hash of a message) on the channel up to the time "until"; channel 0 means all
+// the sends with the token (short hash of a message) on the channel up to the time "until". Channel 0 means all
 // channels.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token,
 	until capping.Instant) {
@@ -113,7 +113,7 @@ func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// The method begin starts to encode a command that calls the Lua script s. After begin, the caller must call endKey
+// The method "begin" starts to encode a command that calls the Lua script s. After begin, the caller must call endKey
 // after each key, and finish after the last argument.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]
@@ -142,8 +142,8 @@ func (a *Args) setPointers() {
 	}
 }
 
-// chooseRules gives numbers to the groups (users with the same rules) that occur in the call. chooseRules returns the
-// encoded rules of these groups.
+// chooseRules gives numbers to the groups (users with the same rules) that occur in the call. The method chooseRules
+// returns the encoded rules of these groups.
 func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	if len(b.ends) == 1 {
 		a.groups, a.numbers[0] = 1, 1
@@ -161,9 +161,9 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers starts to encode a call of the script, with one key for each bucket of users. encodeUsers then encodes
-// the users and, unless the argument "groups" is nil, the numbers of their groups. encodeUsers returns the number of
-// keys.
+// encodeUsers starts to encode a call of the script, with one key for each bucket of users. The method encodeUsers then
+// encodes the users. If the argument "groups" is not nil, it also encodes the numbers of the users' groups. The method
+// encodeUsers returns the number of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8) (keys int) {
 	a.begin(s)

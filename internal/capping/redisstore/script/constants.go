@@ -12,8 +12,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// The constant "work" limits the length of a script call. After reading this many bytes of logs, the call ends, and
-// leaves the remaining users to another call. The constant "scan" is the cost of checking each entry of a log, as a
+// The constant "work" limits the length of a script call. After a script call has read so many bytes of logs, it ends,
+// and leaves the remaining users to another call. The constant "scan" is the cost of checking each entry of a log, as a
 // multiple of the cost of reading the log.
 const (
 	work = 200_000
@@ -23,8 +23,9 @@ const (
 // rulePlaces is the number of elements that one rule takes in a Lua table of filter.lua.
 const rulePlaces = 5
 
-// The function constants returns, for one keyspace, the values for the placeholders ${NAME} in the texts of the Lua
-// scripts. Offsets within a log entry count from the first byte of the entry, which has the offset 0.
+// The function "constants" returns the values for the placeholders ${NAME} in the texts of the Lua scripts, for one
+// keyspace (distribution of users over Redis keys). Offsets within a log entry count from the first byte of the entry,
+// which has the offset 0.
 func constants(k Keyspace) map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
@@ -78,7 +79,8 @@ func constants(k Keyspace) map[string]string {
 	return texts
 }
 
-// fieldTexts returns pieces of script text that depend on the keyspace, because they read the hash fields of users.
+// fieldTexts returns pieces of script text that read the hash fields of users, and therefore depend on the keyspace
+// (distribution of users over Redis keys).
 func (k Keyspace) fieldTexts() map[string]string {
 	if k.IsSpread() {
 		return spreadTexts(k.fieldSize())
@@ -97,8 +99,8 @@ func (k Keyspace) fieldTexts() map[string]string {
 }
 
 // spreadTexts returns pieces of script text for spread keyspaces (ids that are not dense). The argument "size" of
-// spreadTexts is the size of the scripts' hash fields in bytes. In a spread keyspace, the scripts get a hash field in
-// its stored form.
+// spreadTexts is the size of the scripts' hash fields in bytes. In a spread keyspace (store whose ids are not dense),
+// the scripts get a hash field in its stored form.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize
@@ -124,8 +126,8 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// The function complete replaces the placeholders ${NAME} in the text of a Lua script by the values for the keyspace.
-// The function complete panics if a placeholder has an unknown name.
+// The function "complete" replaces the placeholders ${NAME} in the text of a Lua script by the values for the keyspace
+// (distribution of users over Redis keys). The function "complete" panics if a placeholder has an unknown name.
 func complete(k Keyspace, source string) string {
 	known := constants(k)
 	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants

@@ -21,8 +21,8 @@ import (
 
 // keyUsers is the maximum number of users that a script call lists after one Redis key. If a call has more users of a
 // bucket, the call lists the key of the bucket several times. With a single command, a script reads the logs of all
-// users that the call lists after one key. keyUsers therefore also limits the number of bytes that the script reads
-// before it can stop.
+// users that the call lists after one key. The constant keyUsers therefore also limits the number of bytes that the
+// script reads before it can stop.
 const keyUsers = 8
 
 // The constants from instantSize to shadowSize are the sizes in bytes of values, as the arguments and replies of
@@ -84,8 +84,9 @@ type Header struct {
 	Token           capping.Token
 }
 
-// The method keep returns the time, in milliseconds, for which Redis must keep a key after the newest log entry of the
-// key. The result of the method keep includes twice the clock tolerance, because the clocks of two servers may differ.
+// The method "keep" returns the time, in milliseconds, for which Redis must keep a key after the newest log entry of
+// the key. The result of the method "keep" includes twice the clock tolerance, because the clocks of two servers may
+// differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
 // Life returns the TTL, in milliseconds, that a script sets for a key that would otherwise expire too early. The TTL

@@ -29,7 +29,7 @@ const (
 )
 
 // AppendCountsKey appends the Redis key of a message's counts of sends in one partition: the partition's prefix and the
-// token in hexadecimal.
+// token (short hash of the message) in hexadecimal.
 func AppendCountsKey(dst []byte, prefix string, token capping.Token) []byte {
 	return hex.AppendEncode(append(append(dst, prefix...), "c:"...), token[:])
 }
@@ -48,8 +48,8 @@ func IndexKey(prefix string) string { return prefix + "a:index" }
 // one period, so the whole index expires at the same time.
 const periodLength = 8 * 24 * 3_600_000
 
-// PeriodLength is the length of the period of one index, which sorts the messages of the period by the number of users
-// in their calls.
+// PeriodLength is the length of a period. Each period has an index that sorts the period's messages by the number of
+// users in their calls.
 const PeriodLength = periodLength * time.Millisecond
 
 // Period returns the number of the period that contains the instant. Each period has its own index, which sorts
@@ -57,7 +57,7 @@ const PeriodLength = periodLength * time.Millisecond
 func Period(at capping.Instant) int64 { return int64(at) / periodLength }
 
 // SizesKey returns the Redis key of one index of campaigns (messages on channels), sorted by the number of users in
-// their calls. The index has the partition's campaigns whose last call was in the period.
+// their calls. The index has the partition's campaigns (messages on channels) whose last call was in the period.
 func SizesKey(prefix string, period int64) string {
 	return prefix + "a:asked:" + strconv.FormatInt(period, 10)
 }

@@ -75,11 +75,11 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// The constant epoch is the date of Instant 0 in log entries.
+// The constant "epoch" is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker returns the format marker (value that names the version of the stored format) of a namespace, for a store
-// with the given keyspace. For a spread keyspace (a store whose ids are not dense), the argument "ids" describes the
+// NewMarker returns the format marker (value that names the version of the stored format) of a store, for the given
+// namespace and keyspace. For a spread keyspace (a store whose ids are not dense), the argument "ids" describes the
 // ids.
 func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	layout := fmt.Sprint("bucket ", k.BucketSize)
@@ -133,9 +133,9 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth returns the depth in the format marker "found" (value that names the version of the stored format), for a
-// store that was created with another depth. The result "ok" of OtherDepth is true if the marker "found" and the marker
-// m differ only in the depth, and this program can use the depth.
+// OtherDepth returns the depth (number of bits that choose the bucket) in the format marker "found", for a store that
+// was created with another depth. If the marker "found" and the marker m differ only in the depth, and this program can
+// use the depth, the result "ok" of OtherDepth is true.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {

@@ -14,8 +14,8 @@ import (
 //     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
 //   - Spread, for ids whose id images (64-bit numbers that stand for ids) look random (see package ids): the lower bits
 //     of the image choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket.
-//     In the spread layout, the hash field of a user is the middle of the id image, as raw bytes. The middle of the id
-//     image includes all bits that choose neither the bucket nor the partition.
+//     In the spread layout, the hash field of a user is the middle part of the id image, as raw bytes. The middle part
+//     of the id image includes all bits that do not choose the bucket or the partition.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
@@ -67,8 +67,8 @@ func DepthFor(users int) int {
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
 // fieldSize returns the size in bytes of a user's hash field in a spread keyspace (for ids that are not dense). The
-// hash field must have at least the bits of the id image (64-bit number that stands for the id) that choose neither the
-// bucket nor the partition.
+// hash field must contain all bits of the id image (64-bit number that stands for the id) that do not choose the bucket
+// or the partition.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -76,7 +76,7 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// The method place returns the 32 bits of the user's id or id image (64-bit number that stands for the id) that
+// The method "place" returns the 32 bits of the user's id or id image (64-bit number that stands for the id) that
 // determine the partition and the bucket. For a dense id (32-bit integer), the result of place is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
@@ -86,7 +86,7 @@ func (k Keyspace) place(user capping.UserID) uint32 {
 	return uint32(image>>(imageBits-k.Depth)<<partitionBits | image%spreadPartitions)
 }
 
-// orderShift returns the number of lower bits of a user's place that a batch ignores when it sorts the users of a
+// orderShift returns the number of lower bits that a batch ignores in the users' places when it sorts the users of a
 // partition.
 func (k Keyspace) orderShift() int {
 	if k.IsSpread() {
@@ -118,8 +118,8 @@ func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.pl
 // BucketOf returns the number of a user's bucket. The argument of BucketOf is the user's item in a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns the largest number of fields in a hash. Redis should keep its compact encoding of a bucket up to
-// this number of fields.
+// HashFields returns the largest number of fields in a hash. Redis should keep its compact encoding of a bucket (hash
+// of users' logs) up to this number of fields.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
 		return 256 // the buckets of one store differ in size, and grow with its users
@@ -128,8 +128,8 @@ func (k Keyspace) HashFields() int {
 }
 
 // appendField appends the hash field of one user to dst, in the form in which the scripts read it. The argument "item"
-// of appendField stands for one user of a batch. In the dense layout, the form for the scripts is one byte with the
-// number of the field. In the spread layout, the form is the raw bytes of the field. The argument "users" of
+// of appendField stands for one user of a batch. In the dense layout, the scripts read one byte with the number of the
+// hash field. In the spread layout, the scripts read the raw bytes of the hash field. The argument "users" of
 // appendField holds all users of the batch to which the item belongs.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
@@ -153,7 +153,7 @@ func AppendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// The method tags returns the hash tag of each partition: the first of the shortest texts that Redis maps to the hash
+// The method "tags" returns the hash tag of each partition: the first of the shortest texts that Redis maps to the hash
 // slot of the partition.
 func (k Keyspace) tags() []string {
 	tags := make([]string, k.Partitions)
@@ -182,18 +182,18 @@ func (k Keyspace) Prefixes(namespace string) []string {
 }
 
 // FormatPartition returns the number of the partition with the format marker (value that names the version of the
-// stored format). The number of the marker's partition is one more than the number of the last partition of users, so
-// that the marker has the same key in every keyspace.
+// stored format). The number of the marker's partition is the number of the last partition of users plus 1. The marker
+// therefore has the same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
-// FormatTag is the hash tag in the keys of the format marker (value that names the version of the stored format) and of
-// the records that all instances share.
+// FormatTag is the hash tag in two kinds of keys: the key of the format marker, and the keys of the records that all
+// instances share.
 const FormatTag = "format"
 
 // Slot returns the cluster's hash slot for a partition. To choose a slot for each partition, the hash slots are divided
 // into shares of equal size, one share for each partition. A partition's slot is in the middle of its share. Masters
-// with equal numbers of hash slots therefore also have equal numbers of partitions. The number of the share is the
-// number of the partition with its bits reversed, so that neighbouring buckets are on different masters.
+// with equal numbers of hash slots then also have equal numbers of partitions. The number of the share is the number of
+// the partition with its bits reversed, so that neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
 		return int(crc16(FormatTag)) % slotCount

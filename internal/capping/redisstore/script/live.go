@@ -14,7 +14,7 @@ import (
 // of changes to sets).
 
 // LiveHex is the number of hexadecimal digits in the id of a live change log (log of changes to sets by API calls). The
-// nonce of a record in the log has the same number of digits.
+// nonce (random name) of a record in the log also has LiveHex digits.
 const LiveHex = 8
 
 // livePage is the size, in bytes, at which one read of a live change log (log of changes to sets by API calls) ends.
@@ -80,8 +80,8 @@ func (m LiveMeta) String() string {
 	return fmt.Sprint(m.Packs, " ", m.First, " ", m.Last, " ", m.Compacted, " ", m.Packed, " ", m.Nonce)
 }
 
-// A LiveField is one record of a live change log (log of changes to sets by API calls), with its name, its nonce and
-// its content.
+// A LiveField is one record of a live change log (log of changes to sets by API calls), with its name, its nonce
+// (random name) and its content.
 type LiveField struct{ Name, Nonce, Content string }
 
 // The method Number returns the number of a record with the changes of one call. For a packed record, the result "ok"
@@ -138,7 +138,7 @@ func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 }
 
 // LiveTail returns the place in a live change log (log of changes to sets by API calls) at which a read of the latest
-// packed records begins. The argument "records" is the number of these records.
+// packed records begins. The argument "records" of LiveTail is the number of packed records to read.
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
 // A LivePacking is a replacement of records in a live change log (log of changes to sets by API calls): the removed
@@ -207,10 +207,10 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 	return len(reply) > 0 && reply[0] == "D", err
 }
 
-// LiveEnd ends the restoration with the token, if all given instances have confirmed that they have stored their live
-// changes (changes by API calls) again. The result "missing" of LiveEnd lists the instances that have not confirmed
-// yet. The result "done" of LiveEnd reports whether the restoration (all instances store their live changes again) has
-// ended.
+// LiveEnd ends the restoration with the token (id of a restoration), but only if all given instances have confirmed
+// that they stored their live changes again. The result "missing" of LiveEnd lists the instances that have not
+// confirmed yet. The result "done" of LiveEnd reports whether the restoration (all instances store their live changes
+// again) has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {

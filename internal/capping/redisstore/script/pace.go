@@ -243,7 +243,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// The method index reads an index below n from one byte of the reply. If the byte is 255, the index is -1.
+// The method "index" reads an index below n from one byte of the reply. If the byte is 255, the index is -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -272,8 +272,8 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// The method "single" reads a grant in a short form. The script replies in this short form if the request has one
-// target, and if all permits have the same slot.
+// The method "single" reads a grant in the short form of the reply. The script pace.lua uses the short form if the
+// request has one target, and if all permits have the same slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits

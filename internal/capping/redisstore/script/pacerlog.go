@@ -6,7 +6,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// A PacerLog is the log of a pacer, together with parts of the stored form of the log.
+// A PacerLog is the log of a pacer, together with parts of its stored form.
 type PacerLog struct {
 	Log     *pacing.Log // nil: the pacer has no log
 	ahead   string      // the slots ahead and the numbers that follow them

@@ -45,7 +45,7 @@ func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.count(k, users)
 }
 
-// The method sort puts the users of a small batch in the order of the Plan, by comparing the users with each other.
+// The method "sort" puts the users of a small batch in the order of the Plan, by comparing the users with each other.
 func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {
 		plan.Items[i] = k.Item(user, i)
@@ -66,8 +66,8 @@ func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	}
 }
 
-// The method count puts the users of a large batch in the order of the Plan, with a counting sort by partition. If the
-// users are not in ascending order, count first sorts them with a radix sort.
+// The method "count" puts the users of a large batch in the order of the Plan, with a counting sort by partition. If
+// the users are not in ascending order, "count" first sorts them with a radix sort.
 func (plan *Plan) count(k Keyspace, users []capping.UserID) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
@@ -105,7 +105,7 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// The method radix sorts the items of the users by place (the bits that determine partition and bucket), and returns
+// The method "radix" sorts the items of the users by place (the bits that determine partition and bucket), and returns
 // them in scratch memory. Three passes over 11, 11 and 10 bits of the place copy the items between two slices.
 func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]

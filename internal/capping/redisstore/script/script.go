@@ -81,7 +81,8 @@ type Scripts struct {
 	Return, Lease, Title *Script
 }
 
-// NewScripts builds all Lua scripts of a store from the texts in this program, for the store's keyspace.
+// NewScripts builds all Lua scripts of a store from the texts in this program, for the store's keyspace (distribution
+// of users over Redis keys).
 func NewScripts(k Keyspace) Scripts {
 	build := func(texts ...string) *Script { return New(complete(k, strings.Join(texts, ""))) }
 	return Scripts{
@@ -101,9 +102,10 @@ func (s *Scripts) All() []*Script {
 		s.Answers, s.Live, s.Return, s.Title, s.Lease}
 }
 
-// Sources returns the texts of all Lua scripts that servers must load for a store with the keyspace. A spread store
-// (store whose ids are not dense) may have another depth than its instances expect. Servers therefore load the scripts
-// for both possible sizes of hash fields.
+// Sources returns the texts of all Lua scripts that servers must load for a store with the keyspace (distribution of
+// users over Redis keys). A spread store (store whose ids are not dense) may have another depth (number of bits that
+// choose the bucket) than its instances expect. Servers therefore load the scripts for both possible sizes of the hash
+// fields of users.
 func Sources(k Keyspace) (sources []string) {
 	all := []Keyspace{k}
 	if k.IsSpread() {

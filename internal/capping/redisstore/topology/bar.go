@@ -17,8 +17,8 @@ type Bar struct {
 	node   string // address of the node in the text of the field "what"; "": no node
 }
 
-// These constants are the causes of a partition's quarantine (no decisions until an operator accepts the loss). The
-// constants are also values of a metric's label.
+// These constants are the causes of a partition's quarantine (no decisions until an operator accepts the loss). A label
+// of a metric also has these constants as values.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
@@ -36,9 +36,8 @@ func (b *Bar) Error() string { return b.what + ": " + b.way }
 // without the action that ends the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// The method Group returns a key for the cause of the quarantine (no decisions until an operator accepts the loss), so
-// that the store can report quarantines with the same key together. The key contains the cause and, if a server broke a
-// promise, the server.
+// The method Group returns a key for the cause of the quarantine. The store reports all quarantines with the same key
+// together. The key contains the cause and, if a server broke a promise, the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what
@@ -46,7 +45,8 @@ func (b *Bar) Group() string {
 	return b.Reason
 }
 
-// The method Names reports whether the text of the Bar already names the node with this address.
+// The method Names reports whether the text of the Bar (quarantine of a partition) already names the node with this
+// address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
 // The method Remedy tells the caller not to retry, so that the users of the quarantined partition stay without a
@@ -59,8 +59,8 @@ var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
 	"because its user default lacks permissions", way: rightsFirst}
 
-// barUnmarked is the quarantine (no decisions until an operator accepts the loss) of a partition that has a sentinel
-// key but no mark (a hash with the same time as the sentinel key).
+// barUnmarked is the quarantine of a partition that has a sentinel key, but has lost its mark (a hash with the same
+// time as the sentinel key).
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
@@ -77,8 +77,8 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine (no decisions until an operator accepts the loss).
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// The constant "restart" is a text for operators. The text names the action that ends a partition's quarantine (no
-// decisions until an operator accepts the loss) after a permanent loss.
+// The constant "restart" is a text for operators. The text of "restart" names the action that ends a partition's
+// quarantine (no decisions until an operator accepts the loss) after a permanent loss.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -99,8 +99,8 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// The method Lost returns the partitions in quarantine (no decisions until an operator accepts the loss) whose sentinel
-// keys (marker keys that reveal lost data) show that records are lost.
+// The method Lost returns the partitions in quarantine whose sentinel keys (marker keys that reveal lost data) show a
+// loss of records.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}
 	for p := range t.bars {

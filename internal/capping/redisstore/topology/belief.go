@@ -30,9 +30,9 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. The server may have restarted
-// after the check of its sentinel keys (marker keys that reveal lost data) and before the pipeline ran. In this case,
-// the store must reject the replies.
+// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. If the server has restarted
+// after the check of its sentinel keys (marker keys that reveal lost data) and before the pipeline ran, the store must
+// reject the replies.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -62,8 +62,8 @@ func (n *Node) noteProcess(run string) {
 	}
 }
 
-// The method doubt starts a check of the sentinel keys (marker keys that reveal lost data) on the node, unless such a
-// check is already running.
+// If no check of the sentinel keys (marker keys that reveal lost data) on the node is running, the method "doubt"
+// starts one.
 func (n *Node) doubt() {
 	look := n.top.look.Load()
 	if look == nil || !n.doubted.CompareAndSwap(false, true) {

@@ -69,8 +69,8 @@ func (n *Node) check(ctx context.Context, f *Findings) error {
 	return n.checkReplicas(ctx, f)
 }
 
-// The method inspect examines the rights of the store's Redis user on a master, and then the settings of the master. If
-// the user lacks rights, inspect does not read the settings, because the user may lack the right to read them.
+// The method "inspect" examines the rights of the store's Redis user on a master, and then the settings of the master.
+// If the user lacks rights, "inspect" does not read the settings, because the user may lack the right to read them.
 func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
@@ -82,7 +82,7 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 	return found.Lacking == nil, nil
 }
 
-// The method trial returns the description of a test of the Redis user's rights, with a test key. If the node holds
+// The method "trial" returns the description of a test of the Redis user's rights, with a test key. If the node holds
 // partitions, the test key belongs to a partition of the node.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
@@ -148,9 +148,9 @@ func (n *Node) vetDue() bool {
 	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
 }
 
-// The method vet examines the settings of a master and its replicas, and the rights of the store's Redis user, while
-// the store runs. The store examines a new master immediately, and every master at regular intervals. The method vet
-// only warns operators about findings, because a refusal would make the master's users unavailable. The method vet
+// The method "vet" examines the settings of a master and its replicas, and the rights of the store's Redis user, while
+// the store runs. The store examines a new master immediately, and every master at regular intervals. The method "vet"
+// only warns operators about findings, because a refusal would make the master's users unavailable. The method "vet"
 // ignores a replica that does not answer, because lookAtReplicas reports missing replicas.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
@@ -171,8 +171,8 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs the new findings of the last examination of a master. logFindings also logs when the settings no
-// longer break a promise.
+// logFindings logs the new findings of the last examination of a master. The method logFindings also logs when the
+// settings no longer break a promise.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {

@@ -86,7 +86,8 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 		if err != nil && !errors.As(err, &refused) {
 			return err
 		}
-		// The library also calls this function for connections to Sentinels, whose run ids are ignored.
+		// The library also calls this function for connections to Sentinels, but the function ignores the run ids of
+		// Sentinels.
 		if facts := ParseInfo(text); facts["redis_mode"] != "sentinel" {
 			started(facts["run_id"]) // "": the server hides its run id
 		}
@@ -97,7 +98,7 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 // dialTimeout returns the time limit for the opening of one connection, including the handshake.
 func (o *Options) dialTimeout() time.Duration { return 2 * o.AttemptTimeout }
 
-// The method credentials converts the function Credentials to the form that the Redis library expects.
+// The method "credentials" converts the function Credentials to the form that the Redis library expects.
 func (o *Options) credentials() func(context.Context) (string, string, error) {
 	if o.Credentials == nil {
 		return nil

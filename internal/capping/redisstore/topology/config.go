@@ -56,7 +56,7 @@ func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey
 // users has the test key, because the names of buckets have no capital letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
-// The method rules returns the requirements that every Redis server of the store must meet.
+// The method "rules" returns the requirements that every Redis server of the store must meet.
 func (c *Config) rules() *Rules {
 	return &Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
@@ -97,7 +97,8 @@ func (a Acks) String() string {
 	return strconv.Itoa(a.fixed())
 }
 
-// Validate returns an error if the Acks is neither Healthy nor FixedAcks of a number from 0 to 5.
+// Validate returns nil if the Acks is Healthy, or FixedAcks of a number from 0 to 5. For other values, Validate returns
+// an error.
 func (a Acks) Validate() error {
 	if a < Healthy || a > FixedAcks(5) {
 		return fmt.Errorf("replica_acks: must be 'healthy' or a number from 0 to 5, got %d", a.fixed())

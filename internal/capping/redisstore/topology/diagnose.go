@@ -53,7 +53,7 @@ func (o *Options) secureHint(ctx context.Context, addr string) string {
 	return o.clientHint(ctx, conn)
 }
 
-// The method dialer returns the function for new connections: the configured function Dial, or a default.
+// The method "dialer" returns the function for new connections: the configured function Dial, or a default.
 func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if o.Dial != nil {
 		return o.Dial

@@ -16,8 +16,8 @@
 //
 // # Complete records
 //
-// A partition whose records may be incomplete is put into quarantine (bar.go). The users of a partition in quarantine
-// get the outcome "unavailable" until the cause is gone or an operator accepts the loss.
+// If the records of a partition may be incomplete, the store puts the partition into quarantine (bar.go). The users of
+// a partition in quarantine get the outcome "unavailable" until the cause is gone or an operator accepts the loss.
 //
 //   - replicas.go determines the number of a master's replicas that must confirm a send, and detects replicas that
 //     joined after the count.
@@ -38,8 +38,8 @@
 //     slot and the slot lacks keys, the slot is called torn.
 //   - promise.go and ledger.go put the partitions of a master into quarantine (no decisions until an operator accepts
 //     the loss). The reason for the quarantine is that the master evicts keys, has evicted keys or runs without an
-//     append-only file. All instances keep a quarantine for a broken promise, even after restarts of capper, until an
-//     operator accepts the loss.
-//   - check.go and examine.go reject a server at start-up if its settings or rights would break a promise. The checks
-//     of settings and rights also run later, and report problems in the log and in the status.
+//     append-only file. All instances keep this quarantine, even after restarts of capper, until an operator accepts
+//     the loss.
+//   - check.go and examine.go reject a server at start-up if its settings or rights would break a promise of the store.
+//     The checks of settings and rights also run later, and report problems in the log and in the status.
 package topology

@@ -24,7 +24,7 @@ type Rules struct {
 	ClockApart        bool // other code compares the clocks
 }
 
-// The method user returns the user name of the connections.
+// The method "user" returns the user name of the connections.
 func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 
 // Findings are the results of an examination of a server's settings and rights.

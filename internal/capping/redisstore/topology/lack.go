@@ -91,7 +91,7 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// The method shortage returns a lack if too few replicas can store a send, and otherwise nil.
+// The method "shortage" returns a lack if too few replicas can store a send, and otherwise nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

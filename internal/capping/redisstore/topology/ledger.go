@@ -24,8 +24,8 @@ type Breach struct {
 	At       int64     `json:"at"`                // time of the entry in ms; a later entry replaces an earlier entry
 }
 
-// These constants are the causes of a breach (an event that may have removed logs). The constants are also values of a
-// metric's label.
+// These constants are the causes of a breach (an event that may have removed logs). A label of a metric also has these
+// constants as values.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created
@@ -35,10 +35,10 @@ const (
 // The method Open reports whether the breach (possible loss of logs) still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// The method "replaces" reports whether the breach b replaces the breach "known" of the same partition. The breach
-// "known" may be nil. An operator's acceptance replaces all earlier breaches (possible losses of logs) of the
-// partition. An acceptance stays in force even if another instance, which did not know of the acceptance, has counted
-// more evicted keys since.
+// The method "replaces" reports whether the breach b (possible loss of logs) replaces the breach "known" of the same
+// partition. The breach "known" may be nil. An operator's acceptance replaces all earlier breaches (possible losses of
+// logs) of the partition. An acceptance stays in force even if another instance, which did not know of the acceptance,
+// has counted more evicted keys since.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -52,7 +52,7 @@ func (b *Breach) replaces(known *Breach) bool {
 }
 
 // The method "told" returns the breach (possible loss of logs) in the form for the status. If the server evicted keys,
-// the cause becomes Evicted, and the text also describes any other cause.
+// the field Reason becomes Evicted, and the text also describes other causes.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -64,8 +64,8 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// The method bar returns the quarantine (no decisions until an operator accepts the loss) that the breach (possible
-// loss of logs) causes for the partition. If b is nil or an operator has accepted the breach, bar returns nil.
+// The method "bar" returns the quarantine (no decisions until an operator accepts the loss) that the breach (possible
+// loss of logs) causes for the partition. If b is nil or an operator has accepted the breach, "bar" returns nil.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -75,7 +75,7 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// A serverRun is one run of a Redis server, from a start to the end of the process. At the start, the server's
+// A serverRun is one run of a Redis server, from a start to the end of the process. When a Redis server starts, its
 // counters, such as evicted_keys, are 0.
 type serverRun struct {
 	Node    string `json:"node"`
@@ -109,8 +109,8 @@ const (
 // instance last saw the run.
 const runKept = 90 * 24 * time.Hour
 
-// The method fields returns the ledger (list of possible losses of logs) in the form of a copy in Redis: as fields of a
-// hash.
+// The method "fields" returns the ledger (list of possible losses of logs) in the form of a copy in Redis: as fields of
+// a hash.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -127,8 +127,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// If an entry of a copy is newer than the entry of the ledger (list of possible losses of logs), the method merge adds
-// the entry to the ledger. The method merge ignores invalid fields of the copy.
+// If an entry of a copy is newer than the entry of the ledger (list of possible losses of logs), the method "merge"
+// adds the entry to the ledger. The method "merge" ignores invalid fields of the copy.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -153,13 +153,13 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance. The
-// time acceptanceKept begins when limits no longer count sends from before the acceptance. A Redis server that was down
-// may come back with an old copy of the ledger, in which the breach is still open. The acceptance in the ledger
-// replaces the open breach in an old copy.
+// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance.
+// This time begins when limits no longer count any send that was recorded before the acceptance. A Redis server that
+// was down may come back with an old copy of the ledger, in which the breach is still open. The acceptance in the
+// ledger replaces the open breach in an old copy.
 const acceptanceKept = 7 * 24 * time.Hour
 
-// The method prune removes old entries from the ledger (list of possible losses of logs). Old entries are breaches
+// The method "prune" removes old entries from the ledger (list of possible losses of logs). Old entries are breaches
 // whose acceptance is older than the retention plus a week, and runs of servers that no instance has seen for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {

@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// The variable loaded lists the Redis commands that the writes of the store's scripts leave in an append-only file.
+// The variable "loaded" lists the Redis commands that the writes of the store's scripts leave in an append-only file.
 // From version 7 on, Redis loads the append-only file with the rights of the user "default". If the user "default" may
 // not run one of the commands, EXEC rejects the whole transaction, and the server starts without the transaction's
 // writes.
@@ -21,7 +21,7 @@ var loaded = [][]any{
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
 }
 
-// The method loading asks a server whether the server's user "default" may run all commands that scripts write to an
+// The method "loading" asks a server whether the server's user "default" may run all commands that scripts write to an
 // append-only file.
 func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd {
 	var asked []*redis.Cmd
@@ -47,7 +47,7 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads returns the denied commands from the replies to the commands of the method loading. Each reply of the
+// deniedLoads returns the denied commands from the replies to the commands of the method "loading". Each reply of the
 // server is "OK", or a sentence that names the missing right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {

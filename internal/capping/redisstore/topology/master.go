@@ -67,8 +67,8 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 
 // noteHeirs records the configured servers that have all data of the current master and may therefore replace the
 // master. If another server is a master at the same time, it may not replace the current master, because it lacks the
-// sends that the current master records. Two servers may have replied to the refresh at different times. noteHeirs
-// therefore asks the current master once more, to make sure that both servers were masters at the same time.
+// sends that the current master records. Two servers may have replied to the refresh at different times. The method
+// noteHeirs therefore asks the current master once more, to make sure that both servers were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {
@@ -89,7 +89,7 @@ func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	}
 }
 
-// The method histories asks all configured servers at the same time for their role and their replication ids.
+// The method "histories" asks all configured servers at the same time for their role and their replication ids.
 func (t *Topology) histories(ctx context.Context) []history {
 	addrs := t.config.Addrs
 	if t.config.SentinelMaster != "" {
@@ -104,7 +104,7 @@ func (t *Topology) histories(ctx context.Context) []history {
 	return told
 }
 
-// The method elect chooses and returns the master among the servers. The current master stays the master while it
+// The method "elect" chooses and returns the master among the servers. The current master stays the master while it
 // reports the role of a master. Another server may take over only with the same replication history; otherwise,
 // recorded sends would be lost. If elect returns a master and an error, the error is about another server.
 func (t *Topology) elect(told []history) (*history, error) {

@@ -9,9 +9,9 @@ import (
 )
 
 // mendBroken creates lost sentinel keys and marks of partitions again if an open breach (such as evicted keys) explains
-// the loss. mendBroken leaves the other records of the partitions unchanged. If the loss has another cause, the
-// partition stays in quarantine (no decisions until an operator accepts the loss). The argument "found" of mendBroken
-// holds, by the address of each master, the values of INFO about evictions and the append-only file.
+// the loss. The method mendBroken leaves the other records of the partitions unchanged. If the loss has another cause,
+// the partition stays in quarantine (no decisions until an operator accepts the loss). For the address of each master,
+// the argument "found" of mendBroken holds the values that INFO shows about evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -68,8 +68,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 var errUnlooked = fmt.Errorf("the sentinel keys (keys that reveal lost data) of some partitions could not be read")
 
 // The method "explained" returns the partitions whose sentinel key or mark is gone because of an open breach (possible
-// loss of logs). The argument "now" of the method "explained" holds the present values of INFO about evictions and the
-// append-only file of the node.
+// loss of logs). The argument "now" of the method "explained" holds the values that INFO of the node now shows about
+// evictions and the append-only file.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -84,17 +84,17 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 			lost[s.partition] = true
 		}
 	}
-	// On a server that was emptied, all partitions have lost the sentinel key. On a server that dropped all
-	// transactions while it loaded its append-only file, all partitions have lost the sentinel key or the mark.
+	// On a server that was emptied, all partitions have lost the sentinel key. If a server dropped all transactions
+	// while it loaded its append-only file, all its partitions have lost the sentinel key or the mark.
 	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
 		return nil
 	}
 	return lost
 }
 
-// The method "explains" reports whether the breach (possible loss of logs) can be the cause of the outcome of a
-// sentinel key check. The argument "evicted" of the method "explains" is true if the server has evicted keys, even if
-// the breach has another cause.
+// The method "explains" reports whether the breach (possible loss of logs) can explain the result of a check of a
+// sentinel key. The argument "evicted" of the method "explains" is true if the server has evicted keys, even if the
+// breach has another cause.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":

@@ -48,8 +48,7 @@ var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed wh
 	"its successor does not know the moved keys",
 	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
-// A gossip value holds the information about other nodes and about moving hash slots from a node's reply to CLUSTER
-// NODES.
+// A gossip value holds data from a node's reply to CLUSTER NODES: the other nodes, and the hash slots that are moving.
 type gossip struct {
 	self    string
 	imports []importing

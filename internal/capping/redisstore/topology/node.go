@@ -30,8 +30,8 @@ type Node struct {
 	looking sync.Mutex  // held during a check of the sentinel keys
 	doubted atomic.Bool // a check of the sentinel keys is in progress, because of a new run or a new partition
 
-	// Only the goroutine that refreshes the routes uses the fields breach, warned and missed, and Discover before the
-	// start of this goroutine.
+	// Only the goroutine that refreshes the routes uses the fields "breach", "warned" and "missed". Before the start of
+	// this goroutine, Discover also uses them.
 	breach string   // the promises that the node's settings break; "": none
 	warned []string // further warnings about the node
 	missed []string // checks that were not possible at start-up or in the latest examination
@@ -70,7 +70,7 @@ func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
 
-// The method name returns the node's id in the cluster, or "" if the id is not known yet.
+// The method "name" returns the node's id in the cluster, or "" if the id is not known yet.
 func (n *Node) name() string {
 	if id := n.id.Load(); id != nil {
 		return *id
@@ -78,8 +78,8 @@ func (n *Node) name() string {
 	return ""
 }
 
-// The method resolve completes an address of another node from a reply of this node. If the host in the address is
-// missing or unknown, resolve uses the host of this node. In redirection errors (MOVED, ASK), IPv6 addresses have no
+// The method "resolve" completes an address of another node from a reply of this node. If the host in the address is
+// missing or unknown, "resolve" uses the host of this node. In redirection errors (MOVED, ASK), IPv6 addresses have no
 // brackets.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')

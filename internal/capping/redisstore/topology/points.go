@@ -11,9 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A point is a partition's progress in time, according to the partition's mark (a hash in Redis). The field "anew" is
-// the time of the partition's creation, or of a new start with incomplete records. The field "at" is the latest time of
-// the mark. Both times of a point are in milliseconds since 1970.
+// A point is the latest time that a partition has reached, according to the partition's mark (a hash in Redis). The
+// field "anew" is the time at which the partition was created, or was started again with its remaining records after a
+// loss. The field "at" is the latest time of the mark. Both times of a point (a partition's progress in time) are in
+// milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -28,8 +29,8 @@ func later(p, q point) point {
 }
 
 // settleAfter is the age at which a point (latest time of a partition) becomes settled. If a server lacks a settled
-// point, the server has lost records. A killed Redis server may lose the writes of its last second, or of three seconds
-// with a slow disk (appendfsync everysec).
+// point (a time that the partition has certainly reached), the server has lost records. A killed Redis server may lose
+// the writes of its last second, or of three seconds with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
 // The type "points" holds the latest known time of each partition. If the time of a partition on a server is earlier
@@ -39,7 +40,7 @@ type points struct {
 	partitions []progress
 }
 
-// The type progress holds the latest known times of one partition.
+// The type "progress" holds the latest known times of one partition.
 type progress struct {
 	settled point     // a partition with an earlier point than this has lost records
 	latest  point     // the point that the latest check found
@@ -47,8 +48,8 @@ type progress struct {
 	on      belief    // the server and the run of the server at the latest check
 }
 
-// The method "settled" returns the settled point of the partition (a time that the partition has surely reached). A
-// server with complete records never has an earlier point of the partition.
+// The method "settled" returns the settled point of the partition (a time that the partition has certainly reached). If
+// a server has an earlier point of the partition, the server has lost records.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +57,7 @@ func (h *points) settled(partition int) point {
 }
 
 // The method "told" stores the point p (latest time of the partition) from Redis as the settled point, if p is later
-// than the known settled point.
+// than the settled point in memory.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,8 +68,8 @@ func (h *points) told(partition int, p point) {
 // The method "reached" stores a point (latest time of a partition) from a check of the partition's sentinel key and
 // mark. The argument "began" of the method "reached" is the time of the check. The argument "on" of the method
 // "reached" is the run of the Redis server in which the check was made. The caller of the method "reached" must make
-// sure that enough replicas have confirmed the point. If the server has restarted since the previous check, the server
-// may have lost the point of that check, so this point does not become settled.
+// sure that enough replicas have confirmed the point. If the server has restarted since the previous check, it may have
+// lost the point (latest time) of that check, so this point does not become settled.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,10 +85,10 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf returns the keeper of each partition: another partition whose mark (a Redis hash) also stores the point
-// (latest time) of the partition. The hash slots of a partition and of its keeper (a partition that also stores its
-// point) are far apart, and therefore usually on different masters. If only one partition exists, the result is -1, and
-// no other mark stores the point.
+// keepersOf returns the keeper of each partition: another partition whose mark (a Redis hash) also stores the
+// partition's point (latest time). The hash slots of a partition and of its keeper (a partition that also stores its
+// point) are far apart, and therefore usually on different masters. If only one partition exists, its keeper is -1, and
+// no other mark stores the partition's point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -116,10 +117,10 @@ func keptBy(keepers []int) [][]int {
 	return kept
 }
 
-// The method recall reads the points (latest times) of partitions from the marks of other partitions in Redis. After a
-// restart of every instance, no other record of these points exists. The method recall must run before the first check
-// of sentinel keys (marker keys that reveal lost data), because that check changes marks. If a server does not answer,
-// the first check of sentinel keys on this server reads the points.
+// The method "recall" reads the points (latest times) of partitions from the marks of other partitions in Redis. If all
+// instances of capper have restarted, only these marks still hold the points. The method "recall" must run before the
+// first check of sentinel keys (marker keys that reveal lost data), because that check changes marks. If a server does
+// not answer, the first check of sentinel keys on this server reads the points.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

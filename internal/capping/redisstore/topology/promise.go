@@ -22,7 +22,7 @@ type standing struct {
 	bar     *Bar   // the quarantine because of a promise that is broken now; nil: none
 }
 
-// The type promise holds the values from INFO that reveal a possible loss of users' logs: evicted keys, the eviction
+// The type "promise" holds the values from INFO that reveal a possible loss of users' logs: evicted keys, the eviction
 // policy and the append-only file.
 type promise struct {
 	run      string
@@ -58,9 +58,8 @@ func (t *Topology) withoutFile(p promise) bool {
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// The method judge checks a master's reply of INFO. If the master evicts keys, has evicted keys or lacks the
-// append-only file, judge puts the partitions of the master into quarantine (no decisions until an operator accepts the
-// loss).
+// The method "judge" checks a master's reply of INFO. If the master evicts keys, has evicted keys or lacks the
+// append-only file, "judge" puts its partitions into quarantine (no decisions until an operator accepts the loss).
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -78,9 +77,9 @@ func (n *Node) judge(facts Facts) {
 	n.standing.Store(s)
 }
 
-// The method baseline returns the known or accepted value of evicted_keys for a run of a server. If the ledger (list of
-// possible losses of logs) does not know the run, the baseline is 0. If the ledger is new, the baseline is the present
-// value of evicted_keys.
+// The method "baseline" returns the known or accepted value of evicted_keys for a run of a server. If the ledger (list
+// of possible losses of logs) does not know the run, the method "baseline" returns 0. If the ledger (list of possible
+// losses of logs) is new, the method "baseline" returns the present value of evicted_keys.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -98,16 +97,16 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	if !known || before.Evicted != r.Evicted || now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
 		r.Node, r.At = addr, max(now.UnixMilli(), before.At+1)
 	}
-	// Instances change AppendOnly only to true, so this change needs no later time in the ledger. An entry with a later
-	// time would undo the acceptance of evictions by another instance.
+	// Instances change AppendOnly only from false to true, so this change needs no later time in the ledger (list of
+	// possible losses of logs). An entry with a later time would undo the acceptance of evictions by another instance.
 	r.AppendOnly = on || before.AppendOnly
 	l.runs[p.run] = r
 	return r.Evicted
 }
 
-// If the server may have lost logs, the method breach returns the cause and a description; otherwise, breach returns
-// "". The argument "known" of the method breach is the known or accepted value of evicted_keys. The argument
-// "withoutFile" of the method breach is true if the server lacks the required append-only file.
+// If the server may have lost logs, the method "breach" returns the cause and a description; otherwise, "breach"
+// returns "". The argument "known" of the method "breach" is the known or accepted value of evicted_keys. The argument
+// "withoutFile" of the method "breach" is true if the server lacks the required append-only file.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -124,9 +123,9 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken records a breach (possible loss of logs) for all partitions of the node. markBroken returns the quarantine
-// (no decisions until an operator accepts the loss) as the error for commands to the node. A partition with an open
-// breach keeps the start time and, in most cases, the cause of this breach.
+// markBroken records a breach (possible loss of logs) for all partitions of the node. The method markBroken returns the
+// quarantine (no decisions until an operator accepts the loss) as the error for commands to the node. If a partition
+// already has an open breach (possible loss of logs), this breach keeps its start time and, in most cases, its cause.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
@@ -147,10 +146,10 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 }
 
 // The method "mark" records an open breach (possible loss of logs) of the partition in the ledger. The caller of the
-// method mark must hold the ledger's lock. If the partition already has an open breach, mark only raises the number of
-// evicted keys in this breach. If the eviction policy caused the evictions, mark also changes the cause of the breach.
-// The result "news" of the method mark is true if operators need to know of the change. An increase of a known number
-// is not such a change.
+// method "mark" must hold the ledger's lock. If the partition already has an open breach, "mark" only raises the number
+// of evicted keys in this breach. If the eviction policy caused the evictions, "mark" also changes the cause of the
+// breach. The result "news" of the method "mark" is true if operators need to know of the change. If only an already
+// known number of evicted keys increases, "news" is false.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -423,9 +422,8 @@ func (t *Topology) BeginLedger() {
 }
 
 // LookAtPromises checks whether any node, including replicas, has evicted keys or lacks its append-only file. If a
-// master has evicted keys or lacks its append-only file, LookAtPromises puts the partitions of the master into
-// quarantine (no decisions until an operator accepts the loss). LookAtPromises returns an error about masters that did
-// not answer.
+// master has evicted keys or lacks its append-only file, LookAtPromises puts its partitions into quarantine (no
+// decisions until an operator accepts the loss). LookAtPromises returns an error about masters that did not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -487,8 +485,8 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 // The method Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why"
 // of Accept is the operator's reason. If a master still evicts keys, lacks the append-only file or does not answer,
 // Accept returns an error. Before the acceptance, Accept creates lost sentinel keys (marker keys that reveal lost data)
-// again. The function "mend" must restore other lost records of the store, and the function "keep" must store the
-// acceptance. If "mend" or "keep" returns an error, Accept accepts nothing.
+// again. The argument "mend" of Accept is a function that restores other lost records of the store, and the argument
+// "keep" is a function that stores the acceptance. If "mend" or "keep" returns an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(
@@ -529,7 +527,7 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 }
 
 // The method "acceptable" returns the values of INFO about evictions and the append-only file for each master. If a
-// master still evicts keys, lacks the append-only file or does not answer, acceptable returns an error.
+// master still evicts keys, lacks the append-only file or does not answer, "acceptable" returns an error.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
 	for _, n := range t.Masters() {

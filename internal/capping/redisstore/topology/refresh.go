@@ -88,8 +88,8 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// The method refresh updates the routes (the node of each partition), and examines all masters. The result "inTime" of
-// the method refresh is true if the update of the routes ended in time.
+// The method "refresh" updates the routes (the node of each partition), and examines all masters. The result "inTime"
+// of the method "refresh" is true if the update of the routes ended in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -109,12 +109,12 @@ func over(ctx context.Context) bool {
 }
 
 // A refresh has two halves: the update of the routes (the node of each partition), and the examination of masters. The
-// method budget returns the time limit of each half.
+// method "budget" returns the time limit of each half.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
 
-// The method attempt returns a time limit for one request that is long enough for every server.
+// The method "attempt" returns a time limit for one request that is long enough for every server.
 func (t *Topology) attempt() time.Duration {
 	return t.farthest().Patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
 }
@@ -144,9 +144,9 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	return !over(ctx), err
 }
 
-// examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records the problems that make users unavailable. The argument "refreshed" of examineMasters is the error of the
-// update of the routes (the node of each partition), or nil.
+// examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. The method
+// examineMasters also records the problems that make users unavailable. The argument "refreshed" of examineMasters is
+// the error of the update of the routes (the node of each partition), or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -161,8 +161,8 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, down
 }
 
-// askNodes counts the replicas of every master, and returns the found problems. askNodes also loads missing Lua scripts
-// into all nodes, because every node may become a master.
+// askNodes counts the replicas of every master, and returns the found problems. The method askNodes also loads missing
+// Lua scripts into all nodes, because every node may become a master.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup

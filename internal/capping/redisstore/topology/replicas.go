@@ -83,10 +83,10 @@ type found struct {
 	facts      Facts // reply of INFO
 }
 
-// The method replicas counts the node's replicas. In a cluster, a replica can store a send if the cluster does not flag
-// the replica as failed, and if the replica is not in a full resync. During a full resync, a replica confirms nothing.
-// A replica with the flag "fail" that still confirms writes also counts as working, because the cluster removes the
-// flag with a delay.
+// The method "replicas" counts the node's replicas. In a cluster, every replica can store a send, except replicas that
+// the cluster flags as failed and replicas in a full resync. During a full resync, a replica confirms nothing. A
+// replica with the flag "fail" that still confirms writes also counts as working, because the cluster removes the flag
+// with a delay.
 func (n *Node) replicas(ctx context.Context) (found, error) {
 	pipe := n.client.Pipeline()
 	info, whole := pipe.Info(ctx, "replication"), pipe.Info(ctx)
@@ -117,8 +117,8 @@ type Count struct {
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// The type "fed" describes a replica that receives the replication stream of a master. The fields are the replica's
-// address, the last confirmed offset, and the seconds since this confirmation (lag).
+// The type "fed" describes a replica that receives the replication stream of a master. The fields of "fed" are the
+// replica's address, the last offset that the replica confirmed, and the seconds since this confirmation (lag).
 type fed struct {
 	addr        string
 	offset, lag int64
@@ -224,8 +224,8 @@ func (n *Node) judgeRole(err error) error {
 }
 
 // The method "uncounted" returns the address of a working replica that the store has not counted, or "" if no such
-// replica exists. An uncounted replica also exists if the number of replicas that confirmed a write since the last
-// count is higher than this count.
+// replica exists. If more replicas have confirmed a write since the last count than the store counted, one of them is
+// also uncounted.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -247,8 +247,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// The function talking counts the replicas that have confirmed a write lately. The argument "within" of the function
-// talking is the maximum age of the confirmation in seconds. Every working replica confirms writes once a second.
+// The function "talking" counts the replicas that have confirmed a write lately. The argument "within" of the function
+// "talking" is the maximum age of the confirmation in seconds. Every working replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -258,8 +258,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf reads the replicas from a reply of INFO replication. The results are the replicas in normal replication, the
-// number of replicas in a full resync, and the number of all replicas.
+// fedOf reads the replicas from a reply of INFO replication. The results of fedOf are the replicas in normal
+// replication, the number of replicas in a full resync, and the number of all replicas.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
@@ -305,8 +305,8 @@ func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// The method Remedy tells the caller to cause a refresh after an unconfirmed write. The refresh counts the replicas of
-// the master again.
+// If too few replicas confirmed a write, the method Remedy tells the caller to request a refresh of the topology. The
+// refresh counts the replicas of the master again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
 // errUncounted reports that the master has a new or returning replica that did not have to confirm the write.
@@ -316,7 +316,7 @@ func (e *errUncounted) Error() string {
 	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
-// The method Remedy tells the caller to cause a refresh after the write, like the Remedy of errAcks.
+// Like the Remedy of errAcks, the method Remedy tells the caller to request a refresh of the topology.
 func (e *errUncounted) Remedy() fault.Remedy { return unconfirmed }
 
 var unconfirmed = fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}

@@ -31,7 +31,7 @@ type rights struct {
 	keys     bool     // access to the keys of the namespace is missing
 }
 
-// The method note stores the server's reply to a command that tests the Redis user's rights.
+// The method "note" stores the server's reply to a command that tests the Redis user's rights.
 func (r *rights) note(command, text string) {
 	switch {
 	case !fault.IsDenial(text):
@@ -44,7 +44,7 @@ func (r *rights) note(command, text string) {
 	}
 }
 
-// The method err returns one error about all missing rights of the Redis user, or nil if no right is missing.
+// The method "err" returns one error about all missing rights of the Redis user, or nil if no right is missing.
 func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }
@@ -86,7 +86,7 @@ type Trial struct {
 	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// The type command is one Redis command that the method Rights tries, with the command's name in an ACL.
+// The type "command" is one Redis command that the method Rights tries, with the command's name in an ACL.
 type command struct {
 	name string
 	args []any
@@ -95,7 +95,7 @@ type command struct {
 //go:embed rights.lua
 var rightsSource string
 
-// The method commands returns the Redis commands that the store sends outside of Lua scripts.
+// The method "commands" returns the Redis commands that the store sends outside of Lua scripts.
 func (r *Rules) commands(t Trial) []command {
 	probe, keys := redis.NewScript(rightsSource), 0
 	if t.Held {

@@ -18,7 +18,7 @@ type RoundTrips struct {
 	connects, firsts samples
 }
 
-// The type samples holds the latest eight durations.
+// The type "samples" holds the latest eight durations.
 type samples struct {
 	latest [8]time.Duration
 	n      int
@@ -104,8 +104,8 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	return secure, nil
 }
 
-// The method believe makes a TLS configuration trust the certificate authorities that the function Authorities returns
-// now.
+// The method "believe" makes a TLS configuration trust the certificate authorities that the function Authorities
+// returns now.
 func (o *Options) believe(settings *tls.Config) (err error) {
 	if o.Authorities != nil {
 		settings.RootCAs, err = o.Authorities()

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// The method settings checks the settings of one server (a master or a replica), and adds the findings to f. If the
-// server did not answer, the method settings returns an error and adds nothing to f.
+// The method "settings" checks the settings of one server (a master or a replica), and adds the findings to f. If the
+// server did not answer, the method "settings" returns an error and adds nothing to f.
 func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()

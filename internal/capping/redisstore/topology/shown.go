@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The type certificate holds data about the TLS certificate of a server in the latest handshake.
+// The type "certificate" holds data about the TLS certificate of a server in the latest handshake.
 type certificate struct {
 	Ends    time.Time // expiry of the certificate, or of an intermediate certificate that expires earlier
 	Refusal error     // reason why new connections reject the certificate, or nil
@@ -40,8 +40,8 @@ func (s *Shown) All() map[string]certificate {
 	return maps.Clone(s.by)
 }
 
-// The method note stores the certificate of a server from a TLS handshake, and the certificate error of the handshake.
-// If the handshake failed for another reason, the method note stores nothing.
+// The method "note" stores the certificate of a server from a TLS handshake, and the certificate error of the
+// handshake. If the handshake failed for another reason, the method "note" stores nothing.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {
 		return
@@ -64,8 +64,8 @@ func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	s.by[addr] = certificate{Ends: endOf(chain), Refusal: err, seen: time.Now()}
 }
 
-// endOf returns the earliest expiry in a certificate chain. endOf skips a self-signed authority, because this machine
-// uses its own copy of the authority.
+// endOf returns the earliest expiry in a certificate chain. The function endOf skips a self-signed authority, because
+// this machine uses its own copy of the authority.
 func endOf(chain []*x509.Certificate) time.Time {
 	ends := chain[0].NotAfter
 	for _, c := range chain[1:] {

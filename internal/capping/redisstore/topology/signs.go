@@ -22,8 +22,8 @@ type Look struct {
 	Life   time.Duration // TTL of a sentinel key
 }
 
-// The method mode returns the mode of sign.lua for the partition. Mode 0 checks and renews the sentinel key (marker key
-// that reveals lost data). Mode 1 of sign.lua also creates missing keys. Mode 2 of sign.lua also accepts a loss of
+// The method "mode" returns the mode of sign.lua for the partition. Mode 0 checks and renews the sentinel key (marker
+// key that reveals lost data). Mode 1 of sign.lua also creates missing keys. Mode 2 of sign.lua also accepts a loss of
 // records, so that the partition continues with the remaining records.
 func (l *Look) mode(partition int) int {
 	switch {
@@ -56,8 +56,8 @@ type sign struct {
 // The method "good" reports whether the partition has lost no records, according to the reply.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// The method bar returns the quarantine (no decisions until an operator accepts the loss) of the partition after this
-// reply of sign.lua, or nil.
+// The method "bar" returns the quarantine (no decisions until an operator accepts the loss) that the reply of sign.lua
+// requires for the partition, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -106,7 +106,7 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 }
 
 // The method Settled reports whether the store would notice a loss of the partition's records from the time "since".
-// The store would notice the loss if the settled point (a time that the partition has surely reached) is not earlier
+// The store would notice the loss if the settled point (a time that the partition has certainly reached) is not earlier
 // than "since".
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
@@ -130,7 +130,7 @@ func (t *Topology) routed() map[*Node][]int {
 	return partitions
 }
 
-// The method partitions returns the numbers of the partitions that this node holds.
+// The method "partitions" returns the numbers of the partitions that this node holds.
 func (n *Node) partitions() (held []int) {
 	for p := range n.top.routes {
 		if n.top.Route(p) == n {
@@ -140,8 +140,8 @@ func (n *Node) partitions() (held []int) {
 	return held
 }
 
-// askSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions and returns the replies.
-// askSigns asks all nodes in parallel.
+// askSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions and returns the replies. The
+// method askSigns asks all nodes in parallel.
 func (t *Topology) askSigns(
 	ctx context.Context, look *Look, ask func(*Node, context.Context, []int, *Look) []sign,
 ) []sign {
@@ -162,9 +162,9 @@ func (t *Topology) askSigns(
 	return all
 }
 
-// lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of some partitions on the node. lookAtSigns
-// puts partitions that have lost records into quarantine (no decisions until an operator accepts the loss). After
-// lookAtSigns, the store accepts replies of the node for the checked partitions until the node's server restarts.
+// lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of some partitions on the node. The method
+// lookAtSigns puts partitions that have lost records into quarantine (no decisions until an operator accepts the loss).
+// After lookAtSigns, the store accepts replies of the node for the checked partitions until the node's server restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
@@ -188,8 +188,8 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 // The method "condemn" records a loss in a partition if the server has restarted since the partition's last check, and
 // if the server's user "default" lacks rights. If the server's user "default" lacks rights, the server may drop records
 // while it loads its append-only file. The marks of partitions do not show every loss of records. A mark shows the loss
-// of a record only if the record was written before a check of the partition, and after the last rewrite of the
-// append-only file.
+// of a record only if the record was written between the last rewrite of the append-only file and a check of the
+// partition.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -213,7 +213,7 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 }
 
 // lookedAtBefore returns the partitions whose sentinel key (a marker key that reveals lost data) was last checked in an
-// earlier run of the server. lookedAtBefore omits partitions whose loss of data was accepted.
+// earlier run of the server. The method lookedAtBefore omits partitions whose loss of data was accepted.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -228,7 +228,7 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	return before
 }
 
-// The method judge starts or ends the quarantine (no decisions until an operator accepts the loss) of a partition, as
+// The method "judge" starts or ends the quarantine (no decisions until an operator accepts the loss) of a partition, as
 // the reply of sign.lua requires.
 func (t *Topology) judge(s *sign) {
 	next := s.bar()
@@ -266,7 +266,7 @@ func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (foun
 	return found, seen
 }
 
-// The function leaving reports whether an error says that the keys of the partition are moving to another node.
+// The function "leaving" reports whether an error says that the keys of the partition are moving to another node.
 func leaving(err error) bool {
 	switch fault.Of(err).Kind {
 	case fault.Ask, fault.TryAgain:
@@ -275,9 +275,9 @@ func leaving(err error) bool {
 	return false
 }
 
-// The method remember copies the points (latest times) of other partitions from the partition's mark, a Redis hash,
-// into memory. The method remember also records the partition's own point, if the partition lost no records and enough
-// replicas confirmed the check.
+// The method "remember" copies the points (latest times) of other partitions from the partition's mark, a Redis hash,
+// into memory. The method "remember" also records the partition's own point (latest time), if the partition lost no
+// records and enough replicas confirmed the check.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -290,7 +290,7 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 }
 
 // confirmSigns is the time limit for replicas to confirm the writes of sentinel keys (marker keys that reveal lost
-// data). If replicas need longer, the store only makes the check of sentinel keys later.
+// data). If replicas need longer than this time limit, the store only repeats the check of sentinel keys later.
 const confirmSigns = 200 * time.Millisecond
 
 // runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" of runSigns is

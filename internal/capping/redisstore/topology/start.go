@@ -35,8 +35,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// The method learn runs the first refresh of the routes (the node of each partition). If servers reply too late, learn
-// repeats the refresh, because the start of the store has more time than one refresh.
+// The method "learn" runs the first refresh of the routes (the node of each partition). If servers reply too late,
+// "learn" repeats the refresh, because the start of the store has more time than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {
@@ -169,8 +169,8 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// The method diagnose looks for the reason why the first configured address does not answer. The result of the method
-// diagnose is a hint for the operator, or "" if no reason was found.
+// The method "diagnose" looks for the reason why the first configured address does not answer. The result of the method
+// "diagnose" is a hint for the operator, or "" if no reason was found.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {

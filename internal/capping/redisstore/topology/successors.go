@@ -55,8 +55,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// The method successors returns the addresses of all replicas of the node, working or not. The method successors does
-// not use CLUSTER SLOTS, because that reply omits failed replicas, and new replicas that have received no write.
+// The method "successors" returns the addresses of all replicas of the node, working or not. The method "successors"
+// does not use CLUSTER SLOTS, because that reply omits failed replicas, and new replicas that have received no write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -175,7 +175,7 @@ func (m *Member) Serves(slot int) bool {
 	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// countSlaves returns the numbers of working replicas and of all replicas in a reply of CLUSTER NODES.
+// countSlaves counts the working replicas and all replicas in a reply of CLUSTER NODES.
 func countSlaves(text string) (alive, all int) {
 	for fields := range slaves(text) {
 		all++
@@ -221,8 +221,8 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// The function slaves yields the fields of the lines of CLUSTER NODES about the replicas of the node that replied. The
-// first fields are the id, the address, the flags and the id of the master.
+// For each replica of the node that replied, the function "slaves" yields the fields of the replica's line in CLUSTER
+// NODES. The first fields are the id, the address, the flags and the id of the master.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {

@@ -14,7 +14,7 @@ import (
 // refreshAsks is the number of nodes that one refresh asks for their view of the cluster.
 const refreshAsks = 5
 
-// The type view is one node's description of the cluster.
+// The type "view" is one node's description of the cluster.
 type view struct {
 	from    *Node
 	slots   []slotRange
@@ -24,8 +24,8 @@ type view struct {
 }
 
 // The method "better" reports whether the store should use the view v of the cluster instead of the view "than". A view
-// in which the cluster works is better than a view in which the cluster has failed. If the cluster works in both views
-// or in neither, the newer view is better, because a node that was cut off keeps an old view.
+// in which the cluster works is better than a view in which the cluster has failed. If the cluster works in both views,
+// or has failed in both, the newer view is better, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -45,7 +45,7 @@ func (v *view) of(members map[string]bool) bool {
 	return len(members) == 0
 }
 
-// The method stranger returns the error for a node whose view does not show our cluster.
+// The method "stranger" returns the error for a node whose view does not show our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s reports no cluster node that serves hash slots", v.from.addr)
@@ -54,7 +54,7 @@ func (v *view) stranger() error {
 		"remove it from addrs, or restart capper if the cluster was created again", v.from.addr)
 }
 
-// The method view asks the node for its view of the cluster: the members, and the slots of each node.
+// The method "view" asks the node for its view of the cluster: the members, and the slots of each node.
 func (n *Node) view(ctx context.Context) (*view, error) {
 	pipe := n.client.Pipeline()
 	described, info := slotsCommand(ctx, pipe), pipe.ClusterInfo(ctx)
@@ -83,7 +83,7 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// The method confusion returns an error if several masters have the same address in the reply of the node. If several
+// The method "confusion" returns an error if several masters have the same address in the reply of the node. If several
 // masters have the same address, the store cannot find the master of a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
@@ -112,7 +112,7 @@ func (t *Topology) refreshCluster(ctx context.Context) error {
 	return nil
 }
 
-// The method adopt replaces the routes of the store (the node of each partition) by the routes of the view.
+// The method "adopt" replaces the routes of the store (the node of each partition) by the routes of the view.
 func (t *Topology) adopt(best *view) {
 	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
@@ -142,8 +142,8 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// The method survey asks several nodes for their view of the cluster, and returns the best view of our cluster. The
-// method survey waits until more than half of the asked nodes have replied.
+// The method "survey" asks several nodes for their view of the cluster, and returns the best view of our cluster. The
+// method "survey" waits until more than half of the asked nodes have replied.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
 	type answer struct {
@@ -178,9 +178,9 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the view of a node shows our cluster, and otherwise returns an error. If the view has no
-// members, the node has left its cluster, or has not joined a cluster yet. In this case, noteView does not record the
-// node as a node of another cluster.
+// noteView records whether the view of a node shows our cluster, and otherwise returns an error. A node whose view has
+// no members has left its cluster, or has not joined a cluster yet. The method noteView does not record such a node as
+// a node of another cluster.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -194,7 +194,7 @@ func (t *Topology) noteView(v *view) error {
 	return t.strangers[v.from.addr]
 }
 
-// The method sample chooses at most refreshAsks random nodes for the questions of a refresh.
+// The method "sample" chooses at most refreshAsks random nodes for the questions of a refresh.
 func (t *Topology) sample() []*Node {
 	asked := t.Nodes()
 	for _, addr := range t.config.Addrs {
@@ -221,14 +221,13 @@ type slotRange struct {
 type member struct{ addr, id string }
 
 // slotsCommand adds the command CLUSTER SLOTS to the pipeline in raw form. The Redis library's own command fails if a
-// host is unknown, because the library treats the null in place of the host as the end of the reply.
+// host is unknown: the library takes the null in place of the host for the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)
 	return cmd
 }
 
-// parseSlots parses the reply of CLUSTER SLOTS.
 func parseSlots(reply []any) ([]slotRange, error) {
 	ranges := make([]slotRange, len(reply))
 	for i, described := range reply {

@@ -30,7 +30,7 @@ func CertificateHint(err error) string {
 	return ""
 }
 
-// The function holders returns the host names and IP addresses for which a TLS certificate is valid.
+// The function "holders" returns the host names and IP addresses for which a TLS certificate is valid.
 func holders(certificate *x509.Certificate) []string {
 	all := slices.Clone(certificate.DNSNames)
 	for _, ip := range certificate.IPAddresses {
@@ -43,8 +43,8 @@ func holders(certificate *x509.Certificate) []string {
 	return all
 }
 
-// clientHint returns a hint for the operator of a server that completes a TLS handshake and then does not reply. A
-// server that does so rejects clients without a certificate, or rejects the certificate of this client.
+// clientHint returns a hint for the operator of a server that completes a TLS handshake and then does not reply. Such a
+// server requires a client certificate, or rejects the certificate of this client.
 func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	asked, shown := false, false
 	settings := o.TLS.Clone()

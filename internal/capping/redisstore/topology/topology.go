@@ -51,8 +51,8 @@ type Topology struct {
 
 	watchful bool // the start-up checks are over, and masters are examined regularly
 
-	// Only the goroutine that refreshes the routes uses the following fields, and Discover before the start of this
-	// goroutine.
+	// Only the goroutine that refreshes the routes uses the following fields. Before the start of this goroutine,
+	// Discover also uses them.
 	failing    bool             // every asked node reports that the cluster is down
 	members    map[string]bool  // ids of the nodes of our cluster
 	strangers  map[string]error // by address: errors about nodes of another cluster
@@ -137,7 +137,7 @@ func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
 // The method Redirect sends later commands for the partition to the node at addr. The argument "said" of Redirect is
-// the node that has replied that the node at addr holds the hash slot.
+// the node whose reply names the node at addr as the owner of the hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
@@ -163,7 +163,7 @@ func (t *Topology) Knows(n *Node) bool {
 	return t.nodes[n.addr] == n
 }
 
-// The method node returns the Node at addr, and creates the Node for a new address.
+// The method "node" returns the Node at addr, and creates the Node for a new address.
 func (t *Topology) node(addr string) *Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
