@@ -213,7 +213,8 @@ func TestFaultsOfAudiences(t *testing.T) {
 	_, err = a.Sample(0, "a")
 	require.EqualError(t, err, "lookup: sample: percent: must be a percentage above 0 and at most 100, got 0")
 	_, err = a.Cell(20, 10, "a")
-	require.EqualError(t, err, "lookup: range of users: to: must be a percentage above the value of 'from' (20), got 10")
+	require.EqualError(t, err,
+		"lookup: range of users: to: must be a percentage above the value of 'from' (20), got 10")
 	for part, want := range map[[2]int]string{
 		{0, 0}:      "lookup: part 0 of 0: the number of parts must be 1 to 10000",
 		{0, 10_001}: "lookup: part 0 of 10001: the number of parts must be 1 to 10000",

@@ -41,8 +41,8 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
-		text := terminal.Count(twins.IDs, "id differs", "ids differ") + " from another id only by upper and lower case " +
-			"or by blanks around the id, and such ids are different users"
+		text := terminal.Count(twins.IDs, "id differs", "ids differ") +
+			" from another id only by upper and lower case or by blanks around the id, and such ids are different users"
 		if twins.A != "" {
 			text += fmt.Sprintf(": %q and %q", twins.A, twins.B)
 		}

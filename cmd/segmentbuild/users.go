@@ -16,7 +16,7 @@ type Users struct {
 	First, Count uint32  // the ids First to First+Count-1
 	Shares       []share // percentages of the segments, together at most 100 %; all other users are in no segment
 	// If Contiguous is true, each segment contains one range of ids, and the ids are in ascending order. If Contiguous
-	// is false, each user has a random segment, and the ids are in scattered order, as in an export of a data warehouse.
+	// is false, each user has a random segment, and the ids are in random order, as in an export of a data warehouse.
 	Contiguous bool
 	Seed       uint64
 }

@@ -30,7 +30,7 @@ func newClients() *clientMetrics {
 		}, []string{"client", "channel", "outcome"}),
 		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_exempt_calls_total",
-			Help: "Filter calls with 'enforce: false' (limits do not apply), by client and result: accepted or refused.",
+			Help: "Filter calls with 'enforce: false' (limits do not apply), by client and result (accepted, refused).",
 		}, []string{"client", "result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_permit_records_refused_total",

@@ -203,7 +203,8 @@ func decodeRetentions(value []byte) (noted retentions, err error) {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
 			return nil, fmt.Errorf("stored retention time must be more than 0 ms (got %d ms), "+
-				"and its end must be 0 to %d ms after the start of 2024 (got %d ms)", r.millis, 2*capping.Never, r.until)
+				"and its end must be 0 to %d ms after the start of 2024 (got %d ms)",
+				r.millis, 2*capping.Never, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
 			return nil, fmt.Errorf("stored retention times must be in descending order, but %d ms comes before %d ms",

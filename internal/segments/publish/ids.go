@@ -131,7 +131,7 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
 		return segments.IDsErrorf(
-			"generation (published version) %s and the new build differ in the kind or the hash key of their user ids: "+
+			"generation (published version) %s and the new build differ in the kind or the hash key of user ids: "+
 				"the generation has ids of the kind %s (fingerprint of the hash key: %s), the build %s (%s)",
 			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())

@@ -270,7 +270,8 @@ func TestACollectorThatFails(t *testing.T) {
 			if handler == nil {
 				to.Close()
 			}
-			tracer, log, registry := opened(t, trace.Config{Endpoint: to.URL, Ratio: 1, Timeout: 200 * time.Millisecond})
+			tracer, log, registry := opened(t,
+				trace.Config{Endpoint: to.URL, Ratio: 1, Timeout: 200 * time.Millisecond})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)

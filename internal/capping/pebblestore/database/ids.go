@@ -35,7 +35,8 @@ func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
 			return i, fmt.Errorf(
-				"ids: the field 'check' (fingerprint of the hash key) must be empty for ids of the kind 'dense', got %q",
+				"ids: the field 'check' (fingerprint of the hash key) must be empty for ids of the kind 'dense', "+
+					"got %q",
 				i.Check)
 		}
 		return IDs{}, nil

@@ -162,7 +162,8 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 			r.names[columnAt], stamp(at), stamp(now))
 	case at > now && row.MessageID == "":
 		return row, fmt.Errorf(
-			"%s: %s is in the future: the time is now %s, and capper identifies a send without a message id by its time",
+			"%s: %s is in the future: the time is now %s, and capper identifies a send without a message id by its "+
+				"time",
 			r.names[columnAt], stamp(at), stamp(now))
 	case r.Channels != nil && row.Channel != "" && !r.Channels[row.Channel]:
 		return row, fmt.Errorf("channel %q is not configured", Clip([]byte(row.Channel)))
