@@ -64,7 +64,7 @@ func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 			_, err := NewReader(Config{S3: objects.S3Config{Endpoint: cut}}).ReadIDs(t.Context(), in)
 			require.ErrorContains(t, err, "/b."+kind+": the S3 server sends ", name)
 			require.ErrorContains(t, err, " announced "+strconv.Itoa(5000*len(line))+
-				": the object was replaced meanwhile, or a proxy truncates it")
+				" bytes: the object was replaced meanwhile, or a proxy truncates it")
 			require.ErrorAs(t, err, new(*InputError))
 			require.False(t, errors.As(err, new(*objects.StorageError)))
 			_, err = NewReader(Config{S3: objects.S3Config{Endpoint: whole}}).ReadIDs(t.Context(), in)
@@ -80,5 +80,5 @@ func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 	require.NoError(t, err)
 	put("pat/txt/a.txt", []byte("1\n"))
 	_, _, err = files.Open(t.Context(), found.Names[0])
-	require.ErrorContains(t, err, "the S3 server sends 2 bytes but the listing announced 40000: ")
+	require.ErrorContains(t, err, "the S3 server sends 2 bytes, but the listing announced 40000 bytes: ")
 }
