@@ -48,16 +48,16 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 	if change != nil {
 		change(&config)
 	}
-	if config.Clock != nil && config.dial == nil && config.AttemptTimeout == 0 {
-		patiently(&config)
+	if config.dial == nil && config.AttemptTimeout == 0 {
+		config.AttemptTimeout = patient
 	}
 	return openTest(t, config)
 }
 
-// patiently is for tests that count permits exactly, and for those with a clock of their own. An attempt that a busy
-// machine does not answer in time is repeated: the permits of both are taken, and an attempt to release that arrives
-// late takes back a later send, because stores with another clock cannot know that it is late.
-func patiently(config *Config) { config.AttemptTimeout = 30 * time.Second }
+// The constant patient is the time limit of an attempt at servers that no test breaks. If a busy machine does not answer
+// an attempt in time, the store repeats it. The permits of both attempts are then taken. A late attempt to release may
+// cancel a later send, because stores with another clock cannot know that the attempt is late.
+const patient = 30 * time.Second
 
 // openTest opens a store; its user has the least rights unless the configuration names a user. A call without a
 // deadline has the time that a busy machine needs.

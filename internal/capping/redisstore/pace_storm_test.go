@@ -19,7 +19,7 @@ import (
 // pacer, with one permit or a few at a time.
 func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, patiently)
+	s := openShared(t, nil)
 	for seed := range uint64(12) {
 		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
 		var limits []pacing.Limit

@@ -102,7 +102,7 @@ func TestPaceScriptAgreesWithPlace(t *testing.T) {
 // paceScriptAgreesWithPlace compares script and Place on random histories, with the seeds from up to but not
 // including to.
 func paceScriptAgreesWithPlace(t *testing.T, from, to uint64) {
-	s := openShared(t, patiently) // a repeated attempt would take permits that Place does not see
+	s := openShared(t, nil)
 	for seed := from; seed < to; seed++ {
 		r, referee := rand.New(rand.NewPCG(seed, 2)), newReferee()
 		var targets []pacing.Target
@@ -136,7 +136,7 @@ func paceScriptAgreesWithPlace(t *testing.T, from, to uint64) {
 // Requests of one call divide its grant as shares do, and are remembered with their parts.
 func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, patiently)
+	s := openShared(t, nil)
 	for seed := range uint64(30) {
 		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
 		var targets []pacing.Target
@@ -197,7 +197,7 @@ func requireSameRuns(t *testing.T, runs []pacing.WaitRun, first, again *pacing.G
 // Callers with ids that take permits at the same time get each permit once, also when they repeat their requests.
 func TestConcurrentRequestsWithIDs(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, patiently)
+	s := openShared(t, nil)
 	for name, limits := range map[string][]pacing.Limit{
 		"room": {{Max: 1_000_000, Window: time.Hour}}, "rate": {{Max: 1, Window: time.Millisecond}},
 		"full": {{Max: 300, Window: time.Hour}, {Max: 7, Window: 10 * time.Millisecond}},
@@ -266,7 +266,7 @@ func storedLog(t testing.TB, s *Store, pacer string) *pacing.Log {
 // One of the callers that find a full log merges it, and the limits' view of the log stays the same.
 func TestFullLogsAreMerged(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, patiently)
+	s := openShared(t, nil)
 	other := openTest(t, s.config)
 	var taken atomic.Int64
 	var callers sync.WaitGroup

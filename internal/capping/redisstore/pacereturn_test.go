@@ -58,7 +58,7 @@ func givesBack(t *testing.T, s *Store, r *referee, ask *pacing.Ask, used int) (s
 // The script and pacing.Log.Return implement the same rule, and Place and pace.lua find what they leave.
 func TestReturnScriptAgreesWithReturn(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, patiently) // a repeated attempt would take permits that Place does not see
+	s := openShared(t, nil)
 	back := 0
 	for seed := range uint64(60) {
 		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
@@ -101,7 +101,7 @@ func TestReturnScriptAgreesWithReturn(t *testing.T) {
 // A log from which everything goes back is removed, and one that keeps slots keeps its time to live.
 func TestReturnWritesLogs(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, patiently)
+	s := openShared(t, nil)
 	keys, client := pacerKeys(t, s)
 	limit := pacing.Limit{Max: 2, Window: time.Hour}
 	full := askOf("p", 2, 0, limit)

@@ -14,7 +14,8 @@ func TestPacingOnSingleServer(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
 	pacingtest.Run(t, func(t *testing.T) pacing.Store {
-		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Namespace: namespace()})
+		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Namespace: namespace(),
+			AttemptTimeout: patient})
 	})
 }
 

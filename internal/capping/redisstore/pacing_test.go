@@ -10,5 +10,5 @@ import (
 func TestPacingOnCluster(t *testing.T) {
 	t.Parallel()
 	nothingForbidden(t)
-	pacingtest.Run(t, func(t *testing.T) pacing.Store { return openShared(t, patiently) })
+	pacingtest.Run(t, func(t *testing.T) pacing.Store { return openShared(t, nil) })
 }

@@ -408,7 +408,7 @@ func newOlderTrial(t *testing.T, c *testcluster.Cluster, acks Acks) *olderTrial 
 	t.Helper()
 	o := &olderTrial{T: t, cluster: c, victim: c.Addrs[0], early: t.TempDir(), newest: t.TempDir(), users: spread(6000),
 		config: Config{Addrs: c.Addrs, ReplicaAcks: acks, Username: leastUser, Password: leastUser}}
-	patiently(&o.config) // an attempt waits for the disk: a stalled one is no older state
+	o.config.AttemptTimeout = patient // an attempt waits for the disk: a stalled one is no older state
 	o.stores = []*Store{openTest(t, o.config), openTest(t, o.config)}
 	o.config.MustExist = true
 	if acks == Healthy {

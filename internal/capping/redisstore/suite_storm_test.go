@@ -17,7 +17,7 @@ func TestStoreOnSingleServer(t *testing.T) {
 	server := testcluster.Single(t, testcluster.Options{})
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace(),
-			AttemptTimeout: 30 * time.Second})
+			AttemptTimeout: patient})
 	})
 }
 
@@ -26,6 +26,6 @@ func TestCampaignsOnSingleServer(t *testing.T) {
 	server := testcluster.Single(t, testcluster.Options{})
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace(),
-			AttemptTimeout: 30 * time.Second})
+			AttemptTimeout: patient})
 	})
 }
