@@ -66,7 +66,7 @@ func TestReasonsOfRefusedSegmentsAreInSchemasAndDocuments(t *testing.T) {
 	t.Parallel()
 	requireEnum(t, segments.Reasons(), openAPI(t), "openapi.yaml", "components", "schemas", "RefusedGeneration",
 		"properties", "reasons", "items", "enum")
-	requireWords(t, segments.Reasons(), "%s: ", "internal/server/openapi.yaml", "'missing: the generation lacks")
+	requireWords(t, segments.Reasons(), "`%s`: ", "internal/server/openapi.yaml", "`missing`: the generation lacks")
 	requireWords(t, segments.Reasons(), "`%s`", "docs/api.md", "| `capper_segments_refused` |")
 }
 

@@ -418,7 +418,7 @@ func TestIDsOfAFileAreOfOneKind(t *testing.T) {
 		_, file := audit.NewEncoder(nil, h)
 		_, _, _, err := read(file)
 		require.ErrorAs(t, err, new(*audit.DamageError), of)
-		require.ErrorContains(t, err, "invalid kind", of)
+		require.ErrorContains(t, err, "description of its user ids is not valid", of)
 	}
 }
 

@@ -359,7 +359,7 @@ func TestRecordsAreRefused(t *testing.T) {
 	_, err = DecodeRecord(append([]byte{1}, wide[1:]...))
 	require.ErrorContains(t, err, "at most 4294967295")
 	_, err = DecodeRecord(append([]byte{2}, good[1:]...))
-	require.ErrorContains(t, err, "no user id above 4294967295")
+	require.ErrorContains(t, err, "at least one user id above 4294967295")
 	over := AppendRecord(nil, recordOfAdded("", 2, 1<<64-1))
 	over[len(over)-11] = 3 // the first of both users, to which the difference is added
 	_, err = DecodeRecord(over)
