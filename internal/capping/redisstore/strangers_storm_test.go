@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"context"
 	"net"
 	"os/exec"
 	"slices"
@@ -38,7 +39,15 @@ func replicated(t *testing.T, master string) {
 // follows waits until the store sends everything to the server.
 func follows(t *testing.T, s *Store, addr string) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr })
+	testkit.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, "%v", healthOf{s})
+}
+
+// healthOf prints the health of a store at the time of a failure.
+type healthOf struct{ *Store }
+
+func (h healthOf) String() string {
+	health := h.Health(context.Background())
+	return health.State + ": " + health.Error
 }
 
 // restart starts the server again and waits until the store reaches it. After many failed dials the Redis library
