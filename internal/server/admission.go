@@ -25,7 +25,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name:        "capper_budget_cut_total",
-				Help:        "Calls that capper aborted because slow clients used memory that other clients needed.",
+				Help:        "Calls of slow clients that capper aborted, because other clients needed the memory.",
 				ConstLabels: labels,
 			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}

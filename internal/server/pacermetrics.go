@@ -56,7 +56,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time, sole bool) 
 			"Granted permits whose time to send has come, counted at each pacer of the call."),
 		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_share_permits_granted_total",
-			Help: "Permits that pacers with shares (reserved parts of a pacer's rate) granted, by pacer and share. " +
+			Help: "Granted permits of pacers with shares (reserved parts of a pacer's rate), by pacer and share. " +
 				"The label 'share' is empty for calls that name no share.",
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{

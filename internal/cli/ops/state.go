@@ -67,7 +67,7 @@ func (s *state) takes(dir, id string, mark uint64) error {
 		return s.errAnother(dir)
 	case mark <= s.Mark:
 		return terminal.Hinted(fmt.Errorf(
-			"directory %s holds an older copy of the store than the last migration pass read",
+			"directory %s holds a store that is older than the copy from the last migration pass",
 			dir),
 			"name the directory that the service used (store.embedded.path)")
 	}
