@@ -17,10 +17,10 @@ run: build ## run a service on the embedded store with sample segments, and filt
 help: ## list the targets of this file
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-quick: ## test the domain and the leaf packages, without servers; about 65 s on 2 cores
+quick: ## test the domain and the leaf packages, without servers; about 55 s on 2 cores
 	scripts/test.sh quick
 
-test: ## run all tests except the storms, on a Redis Cluster and an S3 server; 12 to 20 minutes on 2 cores
+test: ## run all tests except the storms, on a Redis Cluster and an S3 server; 8 minutes on 2 cores with warm caches
 	scripts/test.sh
 
 race: ## run the tests of files that start goroutines with the race detector
