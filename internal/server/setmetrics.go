@@ -32,7 +32,7 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
-			Help: "Rejected calls, by set, because the set would hold more changes by API calls than 'max_live' allows.",
+			Help: "Rejected calls, by set, because the set would have more changes by API calls than 'max_live'.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
 			"Users with a stored change of a set by API calls, by kind: added, removed or superseded (by a build).",

@@ -54,9 +54,9 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 	return openTest(t, config)
 }
 
-// The constant patient is the time limit of an attempt at servers that no test breaks. If a busy machine does not answer
-// an attempt in time, the store repeats it. The permits of both attempts are then taken. A late attempt to release may
-// cancel a later send, because stores with another clock cannot know that the attempt is late.
+// The constant patient is the time limit of an attempt at servers that no test breaks. If a busy machine does not
+// answer an attempt in time, the store repeats it. The permits of both attempts are then taken. A late attempt to
+// release may cancel a later send, because stores with another clock cannot know that the attempt is late.
 const patient = 30 * time.Second
 
 // openTest opens a store; its user has the least rights unless the configuration names a user. A call without a
