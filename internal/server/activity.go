@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/internal/capping"
 	"capper/internal/messages"
 	"capper/internal/server/wire"
 )
@@ -80,14 +79,14 @@ func (a *Activities) period(parameters map[string]string) (from, until time.Time
 	now := a.clock().UTC()
 	until, from = now, now.Add(-usualActivity)
 	if text := parameters["until"]; text != "" {
-		at, err := timeOf("until", text, now)
+		at, err := instantOf("until", text, now)
 		if err != nil {
 			return from, until, err
 		}
 		until = at.Time().UTC()
 	}
 	if text := parameters["since"]; text != "" {
-		at, err := timeOf("since", text, now)
+		at, err := instantOf("since", text, now)
 		if err != nil {
 			return from, until, err
 		}
@@ -162,12 +161,4 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 			Asked: part.Asked, Allowed: part.Allowed, Denied: part.Denied})
 	}
 	return hour
-}
-
-// timeOf parses the value of the query parameter in the argument "field": a time, a date or an age such as 36h.
-func timeOf(field, text string, now time.Time) (capping.Instant, error) {
-	if text == "" {
-		return since(text, now)
-	}
-	return instantOf(field, text, now)
 }
